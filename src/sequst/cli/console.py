@@ -1,0 +1,29 @@
+"""Where words for people go: notes and errors to standard error, results to standard output."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import NoReturn
+
+from rich.console import Console
+
+notes = Console(stderr=True, highlight=False, soft_wrap=True)
+results = Console(highlight=False)
+
+
+def note(message: str) -> None:
+    notes.print(message, style="dim", markup=False)
+
+
+def fail(message: str, code: int) -> NoReturn:
+    notes.print("[bold red]error:[/] ", end="")
+    notes.print(message, markup=False)
+    sys.exit(code)
+
+
+class LogHandler(logging.Handler):
+    """The library's log, in the same voice."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        note(f"{record.levelname.lower()}: {self.format(record)}" if record.levelno > logging.INFO else self.format(record))

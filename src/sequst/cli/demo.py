@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def demo(
+    seed: Annotated[int, typer.Option(help="Decides the corpus, the few-shot draw and the training.")] = 12,
+    output: Annotated[str, typer.Option(help="Folder to write; it must not exist yet.", metavar="DIR")] = "sequst-demo",
+) -> None:
+    """Train on a generated corpus and print what comes out: the whole way in a few minutes."""
+    from rich.table import Table
+
+    from sequst.cli.console import note, results
+    from sequst.cli.progress import make_progress
+    from sequst.experiments.demo import run_demo
+
+    summary = run_demo(output, seed, make_progress())
+    table = Table("method", "test F1", "seconds", box=None, pad_edge=False)
+    for method, row in summary.items():
+        table.add_row(method, f"{row['f1']:.2f}", f"{row['seconds']:.0f}")
+    results.print(table)
+    note(f"corpus, runs and summary.json are in {output}")
+    note(f"try it: echo 'Can Sydney conduct The Planets in Verona on Friday?' | sequst predict {output}/runs/finetune/model -")

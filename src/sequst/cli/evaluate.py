@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sequst.cli.options import Device, InputFormat, TagColumn, WordColumn
+
+
+def evaluate(
+    model: Annotated[str, typer.Argument(help="Folder of a model, e.g. RUN/model.")],
+    file: Annotated[str, typer.Argument(help="Tagged sentences; - is standard input.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    input_format: InputFormat = "auto",
+    word_column: WordColumn = None,
+    tag_column: TagColumn = None,
+    device: Device = "auto",
+) -> None:
+    """Score a model on tagged sentences: entity-level precision, recall, F1 and calibration, from 0 to 100."""
+    import json
+
+    from sequst.cli.console import note
+    from sequst.cli.tables import print_scores
+    from sequst.corpus.reading import read_file
+
+    reading = read_file(file, format=input_format, word_column=word_column, tag_column=tag_column)
+    sentences = reading.require()
+    for line in reading.notes:
+        note(line)
+
+    from sequst.evaluation import evaluating
+    from sequst.tagger.tagger import Tagger
+
+    evaluation = evaluating.evaluate(Tagger.load(model, device), sentences)
+    for type_, count in evaluation.unknown_types.items():
+        note(f"warning: the model does not know the type {type_}; its {count} entities count as missed")
+    if as_json:
+        typer.echo(json.dumps(evaluation.to_dict(), ensure_ascii=False))
+    else:
+        print_scores(evaluation.to_dict())

@@ -1,0 +1,18 @@
+"""Flags that several verbs share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+FORMAT_HELP = "conll, jsonl, text, or auto: by the extension, for .txt by content."
+
+InputFormat = Annotated[str, typer.Option("--input-format", help=f"Format of the input: {FORMAT_HELP}")]
+WordColumn = Annotated[
+    int | None, typer.Option(help="Column of the word in column files; 0 is the first, -1 the last. [default: 0]")
+]
+TagColumn = Annotated[
+    int | None, typer.Option(help="Column of the tag in column files; 0 is the first, -1 the last. [default: -1]")
+]
+Device = Annotated[str, typer.Option(help="auto (a GPU where there is one), cpu or cuda.")]

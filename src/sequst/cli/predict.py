@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sequst.cli.options import Device, InputFormat, WordColumn
+
+
+def predict(
+    model: Annotated[str, typer.Argument(help="Folder of a model, e.g. RUN/model.")],
+    input: Annotated[str, typer.Argument(help="File to tag; - is standard input.")],
+    output: Annotated[str | None, typer.Option(help="File to write; whole or not at all.", metavar="FILE")] = None,
+    format: Annotated[str, typer.Option(help="Of the output: jsonl or conll.")] = "jsonl",
+    input_format: InputFormat = "auto",
+    word_column: WordColumn = None,
+    device: Device = "auto",
+) -> None:
+    """Tag a file of any size: a JSON line a sentence, or columns."""
+    import contextlib
+    import json
+    import sys
+
+    from sequst.cli.console import note
+    from sequst.cli.progress import make_progress
+    from sequst.corpus.formats import guess
+    from sequst.corpus.reading import stream
+    from sequst.corpus.writing import conll_block
+    from sequst.errors import UsageError, nearest
+    from sequst.files import Input, atomic_text
+
+    if format not in ("jsonl", "conll"):
+        raise UsageError(f"--format {format}: {nearest(format, ('jsonl', 'conll'))}")
+    source = Input(input)
+    how = guess(source, input_format, word_column, tag_use="ignored")
+    if how.reason != "as told":
+        note(f"{source.name}: read as {how}")
+
+    from sequst.tagger.predicting import annotate
+    from sequst.tagger.tagger import Tagger
+
+    tagger = Tagger.load(model, device)
+    progress = make_progress("sentences")
+    with contextlib.ExitStack() as stack:
+        if output is None:
+            sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+        file = sys.stdout if output is None else stack.enter_context(atomic_text(output))
+        if output is not None:
+            progress.begin("predict", 0)
+            stack.callback(progress.end)
+        for prediction in annotate(tagger, stream(source, how)):
+            if format == "jsonl":
+                file.write(json.dumps(prediction.to_dict(), ensure_ascii=False) + "\n")
+            else:
+                file.write(conll_block(prediction.words, prediction.tags))
+            if output is not None:
+                progress.advance()

@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+import typer
+
+
+def settings() -> None:
+    """Print every setting with its default and what it does, as a YAML file to start from."""
+    from sequst.training.settings import template
+
+    typer.echo(template(), nl=False)

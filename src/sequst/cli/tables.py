@@ -1,0 +1,40 @@
+"""Results as tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from sequst.cli.console import note, results
+
+if TYPE_CHECKING:
+    from sequst.methods.running import Result
+
+
+def scores_table(scores: dict[str, Any]) -> Table:
+    """Precision, recall and F1 of every type and of all."""
+    table = Table("type", *(["precision", "recall", "F1", "entities"]), box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for type_, row in [*scores["types"].items(), ("all", scores)]:
+        table.add_row(type_, *(f"{row[key]:.2f}" for key in ("precision", "recall", "f1")), str(row["tp"] + row["fn"]))
+    return table
+
+
+def print_scores(scores: dict[str, Any]) -> None:
+    results.print(scores_table(scores))
+    ece = "no entity predicted" if scores["ece"] is None else f"{scores['ece']:.2f}"
+    results.print(f"{scores['sentences']} sentences; expected calibration error of the entities: {ece}")
+
+
+def print_result(result: Result) -> None:
+    summary = result.summary
+    if result.was_finished:
+        results.print(f"{result.path}: this run is finished; nothing to do", markup=False)
+    if summary.get("test"):
+        print_scores(summary["test"])
+    dev = "" if summary["dev_f1"] is None else f", F1 {summary['dev_f1']:.2f}"
+    results.print(f"dev set: {summary['dev_set']}{dev}", markup=False)
+    results.print(f"model: {result.path / 'model'} ({summary['seconds']:.0f} s on {summary['device']})", markup=False)
+    note(f"try it: echo 'A sentence of yours .' | sequst predict {result.path / 'model'} -")

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sequst.cli.options import FORMAT_HELP, TagColumn, WordColumn
+
+
+def train(
+    labeled: Annotated[str | None, typer.Option(help="Labelled sentences.", metavar="FILE")] = None,
+    unlabeled: Annotated[str | None, typer.Option(help="Unlabelled sentences; tags in it are ignored.", metavar="FILE")] = None,
+    dev: Annotated[str | None, typer.Option(help="Dev set: decides which weights to keep.", metavar="FILE")] = None,
+    dev_fraction: Annotated[
+        float | None, typer.Option(help="Set aside this share of the labelled sentences as dev set.")
+    ] = None,
+    test: Annotated[str | None, typer.Option(help="Test set: read once, at the end.", metavar="FILE")] = None,
+    output: Annotated[str | None, typer.Option(help="Folder of the run; the model is in its `model`.", metavar="RUN")] = None,
+    resume: Annotated[str | None, typer.Option(help="Go on with a run that was stopped.", metavar="RUN")] = None,
+    method: Annotated[str | None, typer.Option(help="How to learn; `sequst methods` lists them. [default: finetune]")] = None,
+    encoder: Annotated[str | None, typer.Option(help="minilm, a local folder or a hub model. [default: minilm]")] = None,
+    seed: Annotated[int | None, typer.Option(help="Decides every random choice. [default: 12]")] = None,
+    settings: Annotated[
+        str | None, typer.Option(help="Settings as YAML; `sequst settings` prints all.", metavar="FILE")
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Override a setting, e.g. teacher.epochs=10.", metavar="K=V")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda. [default: auto]")] = None,
+    labeled_format: Annotated[str, typer.Option(help=f"Format of --labeled, --dev, --test: {FORMAT_HELP}")] = "auto",
+    unlabeled_format: Annotated[str, typer.Option(help=f"Format of --unlabeled: {FORMAT_HELP}")] = "auto",
+    word_column: WordColumn = None,
+    tag_column: TagColumn = None,
+    drop_overlap: Annotated[
+        bool, typer.Option("--drop-overlap", help="Leave out training sentences that dev or test have.")
+    ] = False,
+) -> None:
+    """Train a tagger. Everything is checked before the run begins; a killed run goes on with --resume."""
+    from sequst.cli.console import fail
+    from sequst.cli.progress import make_progress
+    from sequst.cli.tables import print_result
+    from sequst.errors import UsageError
+
+    given = {
+        "--labeled": labeled, "--unlabeled": unlabeled, "--dev": dev, "--dev-fraction": dev_fraction, "--test": test,
+        "--output": output, "--method": method, "--encoder": encoder, "--seed": seed, "--settings": settings,
+        "--set": set_, "--device": device,
+    }  # fmt: skip
+    if resume is not None:
+        extra = [flag for flag, value in given.items() if value]
+        if extra:
+            raise UsageError(f"--resume goes on with the run as it was begun: leave out {', '.join(extra)}")
+    elif labeled is None or output is None:
+        missing = [flag for flag in ("--labeled", "--output") if given[flag] is None]
+        raise UsageError(f"missing {' and '.join(missing)}; e.g. sequst train --labeled labeled.conll --output run")
+
+    from sequst.methods import running
+    from sequst.training.data import DataFile
+    from sequst.training.settings import load_settings
+
+    def file(path: str | None, format: str) -> DataFile | None:
+        return None if path is None else DataFile(path, format, word_column, tag_column)
+
+    place = resume or output
+    progress = make_progress()
+    try:
+        if resume is not None:
+            result = running.resume(resume, progress)
+        else:
+            assert labeled is not None
+            assert output is not None
+            result = running.train(
+                DataFile(labeled, labeled_format, word_column, tag_column),
+                output,
+                unlabeled=file(unlabeled, unlabeled_format),
+                dev=file(dev, labeled_format),
+                test=file(test, labeled_format),
+                drop_overlap=drop_overlap,
+                settings=load_settings(
+                    settings,
+                    set_ or (),
+                    method=method,
+                    encoder=encoder,
+                    seed=seed,
+                    device=device,
+                    dev_fraction=dev_fraction,
+                ),
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        progress.end()
+        fail(f"stopped; go on with: sequst train --resume {place}", 130)
+    print_result(result)

@@ -1,0 +1,1 @@
+"""What people bring: sentences and tags. Reads, checks, samples, writes. Knows no model."""

@@ -1,0 +1,50 @@
+"""A sentence as people bring it: words, perhaps tags, and where it came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+Offsets = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The file and line a sentence begins at; column files have a line for each word."""
+
+    file: str
+    line: int
+    line_per_word: bool = False
+
+    def line_of(self, word: int) -> int:
+        return self.line + word if self.line_per_word else self.line
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """Words with their IOB2 tags, or none. `text` and `offsets` are set where the words were cut from running text."""
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...] | None = None
+    id: str | int | None = None
+    source: Source | None = None
+    text: str | None = None
+    offsets: Offsets | None = None
+
+    def __post_init__(self) -> None:
+        if self.tags is not None and len(self.tags) != len(self.words):
+            raise ValueError(f"{len(self.words)} words but {len(self.tags)} tags: every word needs one")
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def without_tags(self) -> Sentence:
+        return replace(self, tags=None)
+
+    def excerpt(self, start: int, end: int) -> str:
+        """Words start to end (exclusive) as they stood in the text, or joined by spaces."""
+        if self.text is not None and self.offsets is not None:
+            return self.text[self.offsets[start][0] : self.offsets[end - 1][1]]
+        return " ".join(self.words[start:end])

@@ -1,0 +1,60 @@
+"""What can go wrong, in words for the person who can mend it.
+
+Every error that a user can cause is a `SequstError`; its message says where, what was found and what to do. The command line
+prints the message alone and exits with `exit_code`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+class SequstError(Exception):
+    """Something failed: the data, the disk, the encoder, the optimisation."""
+
+    exit_code = 1
+
+
+class UsageError(SequstError):
+    """The call itself is wrong: a flag, a name, a path."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One malformed place in an input file."""
+
+    file: str
+    line: int
+    found: str
+    expected: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: found {self.found}; expected {self.expected}"
+
+
+class DataError(SequstError):
+    """Input that cannot be read as what it is meant to be; `problems` lists every place."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = list(problems)
+        more = len(self.problems) - 1
+        tail = f"\n{more} more such place{'s' if more > 1 else ''}; `sequst check` lists them all" if more else ""
+        super().__init__(f"{self.problems[0]}{tail}")
+
+
+def shorten(value: object, limit: int = 60) -> str:
+    """Quote a piece of input for a message, however long or odd it is."""
+    text = value if isinstance(value, str) else repr(value)
+    clipped = text if len(text) <= limit else text[:limit] + "…"
+    return repr(clipped) if isinstance(value, str) else clipped
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """' Did you mean …?' for a name that is close to a known one, else the known names."""
+    known = list(known)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else "known: " + ", ".join(known)

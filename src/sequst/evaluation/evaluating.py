@@ -1,0 +1,69 @@
+"""A tagger against tagged sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sequst.corpus.sentence import Sentence
+from sequst.corpus.tags import spans, types_of
+from sequst.evaluation.calibration import expected_calibration_error
+from sequst.evaluation.spans import Counts, SpanScores, score_spans
+from sequst.tagger.predicting import annotate
+from sequst.tagger.tagger import Tagger
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Span scores, the calibration of entity confidences, and how many sentences they are of."""
+
+    scores: SpanScores
+    ece: float | None
+    sentences: int
+    unknown_types: dict[str, int]
+    """Entities of types that the tagger does not know; they count as missed."""
+
+    @property
+    def total(self) -> Counts:
+        return self.scores.total
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **_scores(self.total),
+            "types": {type_: _scores(counts) for type_, counts in self.scores.types.items()},
+            "ece": self.ece,
+            "sentences": self.sentences,
+        }
+
+
+def _scores(counts: Counts) -> dict[str, float | int]:
+    return {
+        "precision": counts.precision,
+        "recall": counts.recall,
+        "f1": counts.f1,
+        "tp": counts.tp,
+        "fp": counts.fp,
+        "fn": counts.fn,
+    }
+
+
+def evaluate(tagger: Tagger, sentences: Sequence[Sentence]) -> Evaluation:
+    """Tag the sentences and compare with the tags they carry, which all must have."""
+    gold = [sentence.tags or () for sentence in sentences]
+    predictions = list(annotate(tagger, sentences))
+    confidences: list[float] = []
+    correct: list[bool] = []
+    for truth, prediction in zip(gold, predictions, strict=True):
+        right = set(spans(truth))
+        for entity in prediction.entities:
+            confidences.append(entity.confidence)
+            correct.append(entity[:3] in right)
+    scores = score_spans(gold, (prediction.tags for prediction in predictions))
+    unknown = {type_: scores.types[type_].fn for type_ in unknown_types(tagger.types, gold)}
+    return Evaluation(scores, expected_calibration_error(confidences, correct), len(sentences), unknown)
+
+
+def unknown_types(known: Iterable[str], gold: Iterable[Sequence[str]]) -> list[str]:
+    """The types among the tags that are not known."""
+    return sorted(set(types_of(gold)) - set(known))

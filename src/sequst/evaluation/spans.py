@@ -1,0 +1,57 @@
+"""Entity-level precision, recall and F1: an entity counts where type, start and end are all right."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sequst.corpus.tags import spans
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """True positives, false positives, false negatives, and what follows from them."""
+
+    tp: int
+    fp: int
+    fn: int
+
+    @property
+    def precision(self) -> float:
+        return _percent(self.tp, self.tp + self.fp)
+
+    @property
+    def recall(self) -> float:
+        return _percent(self.tp, self.tp + self.fn)
+
+    @property
+    def f1(self) -> float:
+        return _percent(2 * self.tp, 2 * self.tp + self.fp + self.fn)
+
+
+def _percent(part: int, whole: int) -> float:
+    """0 where there is nothing to divide by."""
+    return 100.0 * part / whole if whole else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SpanScores:
+    """Micro-averaged over all entities, and of every type that occurs in gold or prediction."""
+
+    total: Counts
+    types: dict[str, Counts]
+
+
+def score_spans(gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]) -> SpanScores:
+    """Compare tags sentence by sentence; both sides are read leniently, as seqeval does by default."""
+    tp: Counter[str] = Counter()
+    fp: Counter[str] = Counter()
+    fn: Counter[str] = Counter()
+    for gold_tags, predicted_tags in zip(gold, predicted, strict=True):
+        truth, found = set(spans(gold_tags)), set(spans(predicted_tags))
+        tp.update(span.type for span in truth & found)
+        fp.update(span.type for span in found - truth)
+        fn.update(span.type for span in truth - found)
+    types = {type_: Counts(tp[type_], fp[type_], fn[type_]) for type_ in sorted({*tp, *fp, *fn})}
+    return SpanScores(Counts(tp.total(), fp.total(), fn.total()), types)

@@ -1,0 +1,45 @@
+"""The demo: a generated corpus, a few labelled sentences of it, and every method that is worth a first look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sequst.corpus.generated import generate
+from sequst.corpus.sampling import sample
+from sequst.corpus.writing import write_conll
+from sequst.files import require_free, write_json
+from sequst.methods.running import train
+from sequst.training.progress import Progress
+
+METHODS = ("finetune",)
+SHOTS = 5
+
+
+def run_demo(output: str | Path, seed: int, progress: Progress) -> dict[str, Any]:
+    """Write the corpus, train each method on the same split, and keep {method: {f1, seconds}} in summary.json."""
+    folder = require_free(output, "--output")
+    generated = generate(seed)
+    split = sample(generated.pool, SHOTS, seed=seed)
+    corpus = folder / "corpus"
+    split.save(corpus)
+    write_conll(corpus / "test.conll", generated.test)
+    progress.note(
+        f"corpus: {len(split.labeled)} labelled, {len(split.dev)} dev, {len(split.unlabeled)} unlabelled "
+        f"and {len(generated.test)} test sentences in {corpus}"
+    )
+    summary: dict[str, Any] = {}
+    for method in METHODS:
+        result = train(
+            corpus / "labeled.conll",
+            folder / "runs" / method,
+            unlabeled=corpus / "unlabeled.conll",
+            dev=corpus / "dev.conll",
+            test=corpus / "test.conll",
+            method=method,
+            seed=seed,
+            progress=progress,
+        )
+        summary[method] = {"f1": result.summary["test"]["f1"], "seconds": result.summary["seconds"]}
+    write_json(folder / "summary.json", summary)
+    return summary

@@ -1,0 +1,23 @@
+"""Fine-tuning: the encoder and a fresh head learn the labelled sentences, and nothing else."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from sequst.objectives.cross_entropy import cross_entropy
+from sequst.tagger.batches import Batch
+from sequst.tagger.tagger import Tagger
+from sequst.training.run import Run
+
+
+def finetune(run: Run) -> Tagger:
+    tagger = run.new_tagger(0, "teacher")
+    examples = run.examples(tagger, run.data.labeled)
+    run.standardise(tagger, examples)
+    run.train(tagger, examples, labelled_loss, run.settings.teacher, 0, "teacher")
+    return tagger
+
+
+def labelled_loss(tagger: Tagger, batch: Batch) -> Tensor:
+    assert batch.labels is not None
+    return cross_entropy(tagger(batch), batch.labels)

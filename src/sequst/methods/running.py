@@ -1,0 +1,181 @@
+"""From files and settings to a trained tagger: check everything, make the run directory, run the method, score it once."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sequst.corpus.sentence import Sentence
+from sequst.corpus.writing import write_jsonl
+from sequst.errors import SequstError, UsageError
+from sequst.evaluation.evaluating import Evaluation, evaluate
+from sequst.files import STDIN
+from sequst.methods.registry import Method, find_method
+from sequst.tagger.tagger import Tagger
+from sequst.training.data import Data, DataFile, Files, load_data
+from sequst.training.directory import RunDirectory
+from sequst.training.progress import Progress, Silent
+from sequst.training.run import Run, describe_device
+from sequst.training.settings import Settings, from_dict, to_dict
+from sequst.version import __version__
+
+Source = str | Path | DataFile | Sequence[Sentence]
+"""A file, a file with how to read it, or sentences."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run."""
+
+    path: Path
+    summary: dict[str, Any]
+    was_finished: bool = False
+    """The run had ended before it was resumed, so nothing was done."""
+
+    @property
+    def tagger(self) -> Tagger:
+        return Tagger.load(self.path / "model")
+
+
+def train(
+    labeled: Source,
+    output: str | Path,
+    *,
+    unlabeled: Source | None = None,
+    dev: Source | None = None,
+    test: Source | None = None,
+    drop_overlap: bool = False,
+    settings: Settings | None = None,
+    progress: Progress | None = None,
+    **overrides: Any,
+) -> Result:
+    """Train a tagger and keep the run in `output`; the tagger is in `output/model`.
+
+    `overrides` are settings by name, e.g. `method="finetune"`, `seed=42`, `teacher={"epochs": 3}`.
+    """
+    settings = _overridden(settings or Settings(), overrides)
+    progress = progress or Silent()
+    path = RunDirectory.require_free(output)
+    method = find_method(settings.method)
+    given = {"labeled": labeled, "unlabeled": unlabeled, "dev": dev, "test": test}
+    with tempfile.TemporaryDirectory(prefix="sequst-") as spool:
+        files = _as_files({k: v for k, v in given.items() if v is not None}, drop_overlap, Path(spool))
+        data = load_data(files, settings)
+        if data.unlabeled and not method.unlabeled:
+            progress.note(f"method {method.name} does not learn from unlabelled text: --unlabeled is checked and not used")
+        Tagger.from_encoder(settings.encoder, ["O"], max_length=settings.max_length, overlap=settings.overlap)
+        facts = {
+            "sequst": __version__,
+            "torch": torch.__version__,
+            "command": shlex.join(["sequst", *sys.argv[1:]]) if Path(sys.argv[0]).name == "sequst" else "from Python",
+            "threads": torch.get_num_threads(),
+        }
+        directory = RunDirectory.create(path, settings, files, facts, Path(spool))
+    return _execute(directory, directory.files(), settings, method, data, progress)
+
+
+def resume(path: str | Path, progress: Progress | None = None) -> Result:
+    """Go on with a run that was stopped; it ends with the numbers it would have had."""
+    directory = RunDirectory.open(path)
+    if directory.summary is not None:
+        return Result(directory.path, directory.summary, was_finished=True)
+    files, settings = directory.files(), directory.settings()
+    torch.set_num_threads(directory.facts["threads"])
+    method = find_method(settings.method)
+    return _execute(directory, files, settings, method, load_data(files, settings), progress or Silent())
+
+
+def _execute(
+    directory: RunDirectory, files: Files, settings: Settings, method: Method, data: Data, progress: Progress
+) -> Result:
+    directory.lock()
+    try:
+        for note in [*data.notes, f"dev set: {data.dev_policy}"]:
+            progress.note(note)
+        run = Run(settings, data, directory, progress)
+        tagger = method.load()(run)
+        summary = _summary(run, method, evaluate(tagger, data.dev) if data.dev else None)
+        tagger.save(directory.path / "model", summary)
+        if files.test is not None:
+            summary["test"] = _test(tagger, files.test, directory, progress).to_dict()
+        directory.finish(summary, settings.keep_rounds)
+        return Result(directory.path, summary)
+    finally:
+        directory.unlock()
+
+
+def _test(tagger: Tagger, file: DataFile, directory: RunDirectory, progress: Progress) -> Evaluation:
+    """The one time that the test file is read."""
+    try:
+        sentences, notes = file.read("required")
+    except SequstError as error:
+        raise SequstError(
+            f"{error}\nThe tagger is trained and in {directory.path / 'model'}; mend the test file, then --resume"
+        ) from None
+    for note in notes:
+        progress.note(note)
+    evaluation = evaluate(tagger, sentences)
+    for type_, count in evaluation.unknown_types.items():
+        progress.note(f"type {type_} is in the test set but never labelled: its {count} entities count as missed")
+    return evaluation
+
+
+def _summary(run: Run, method: Method, dev: Evaluation | None) -> dict[str, Any]:
+    return {
+        "method": method.name,
+        "encoder": run.settings.encoder,
+        "seed": run.settings.seed,
+        "settings_hash": run.settings.hash,
+        "labeled_sentences": len(run.data.labeled),
+        "unlabeled_sentences": len(run.data.unlabeled) if method.unlabeled else 0,
+        "dev_set": run.data.dev_policy,
+        "dev_f1": None if dev is None else dev.total.f1,
+        "rounds": run.rounds,
+        "seconds": run.seconds,
+        **describe_device(run.accelerator),
+    }
+
+
+def _overridden(settings: Settings, overrides: Mapping[str, Any]) -> Settings:
+    tree = to_dict(settings)
+    for name, value in overrides.items():
+        both = isinstance(tree.get(name), dict) and isinstance(value, Mapping)
+        tree[name] = {**tree[name], **value} if both else value
+    return from_dict(tree, "train()")
+
+
+def _as_files(given: Mapping[str, Source], drop_overlap: bool, spool: Path) -> Files:
+    """Every source as a file: standard input and sentences are written to the spool, which the run directory takes over."""
+    if sum(_path_of(source) == STDIN for source in given.values()) > 1:
+        raise UsageError("only one of the files can be standard input (-)")
+    return Files(**{role: _as_file(role, source, spool) for role, source in given.items()}, drop_overlap=drop_overlap)
+
+
+def _path_of(source: Source) -> str | None:
+    if isinstance(source, DataFile):
+        return source.path
+    return str(source) if isinstance(source, str | Path) else None
+
+
+def _as_file(role: str, source: Source, spool: Path) -> DataFile:
+    if isinstance(source, str | Path):
+        source = DataFile(str(source))
+    if isinstance(source, DataFile) and source.path == STDIN:
+        copy = spool / role
+        with copy.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        return dataclasses.replace(source, path=str(copy), shown="<stdin>")
+    if isinstance(source, DataFile):
+        return source
+    copy = spool / f"{role}.jsonl"
+    write_jsonl(copy, source)
+    return DataFile(str(copy), shown=role)

@@ -1,0 +1,1 @@
+"""Words -> sub-words -> batches -> encoder -> head -> tags. Saves and loads itself."""

@@ -1,0 +1,93 @@
+"""Windows -> batches: of like length, within a budget of tokens, in an order that the seed decides."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from sequst.tagger.windows import Window
+
+IGNORED = -100
+"""The label of a word that a loss must not see: padding, or a word that another window owns."""
+
+_POOL = 16
+"""Training sorts by length within stretches of this many batches: little padding, and still a shuffled order."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B windows padded to the longest: L sub-words, W words."""
+
+    input_ids: Tensor  # (B, L)
+    attention_mask: Tensor  # (B, L)
+    heads: Tensor  # (B, W) place of each word's first sub-word
+    word_mask: Tensor  # (B, W) true where there is a word
+    owned: Tensor  # (B, W) true where this window decides the word's tag
+    labels: Tensor | None  # (B, W) label, IGNORED where not owned
+    rows: list[int]  # which windows these are
+
+    def to(self, device: torch.device) -> Batch:
+        def move(x: Tensor) -> Tensor:
+            return x.to(device, non_blocking=True)
+
+        return Batch(
+            move(self.input_ids), move(self.attention_mask), move(self.heads), move(self.word_mask), move(self.owned),
+            None if self.labels is None else move(self.labels), self.rows,
+        )  # fmt: skip
+
+
+def plan(lengths: Sequence[int], *, max_rows: int, max_tokens: int, seed: int | None = None) -> list[list[int]]:
+    """Which rows go together. Every row occurs once; rows x longest stays within `max_tokens` (a single row may exceed it).
+
+    Without a seed rows are sorted by length over all; with one they are shuffled, sorted within pools, and so are the batches.
+    """
+    order = list(range(len(lengths)))
+    if seed is None:
+        order.sort(key=lambda i: lengths[i])
+        return _cut(order, lengths, max_rows, max_tokens)
+    rng = random.Random(seed)
+    rng.shuffle(order)
+    batches: list[list[int]] = []
+    for start in range(0, len(order), _POOL * max_rows):
+        pool = sorted(order[start : start + _POOL * max_rows], key=lambda i: lengths[i])
+        batches += _cut(pool, lengths, max_rows, max_tokens)
+    rng.shuffle(batches)
+    return batches
+
+
+def _cut(order: list[int], lengths: Sequence[int], max_rows: int, max_tokens: int) -> list[list[int]]:
+    batches: list[list[int]] = []
+    for i in order:
+        # lengths rise, so the newest row is the longest
+        if batches and len(batches[-1]) < max_rows and (len(batches[-1]) + 1) * lengths[i] <= max_tokens:
+            batches[-1].append(i)
+        else:
+            batches.append([i])
+    return batches
+
+
+def collate(windows: Sequence[Window], rows: list[int], pad: int, labels: Sequence[Sequence[int]] | None = None) -> Batch:
+    """The batch of these rows of `windows`; `labels` are per sentence."""
+    chosen = [windows[i] for i in rows]
+    size, longest, most = len(chosen), max(len(w.ids) for w in chosen), max(len(w.heads) for w in chosen)
+    input_ids = torch.full((size, longest), pad, dtype=torch.long)
+    attention_mask = torch.zeros((size, longest), dtype=torch.long)
+    heads = torch.zeros((size, most), dtype=torch.long)
+    word_mask = torch.zeros((size, most), dtype=torch.bool)
+    owned = torch.zeros((size, most), dtype=torch.bool)
+    targets = None if labels is None else torch.full((size, most), IGNORED, dtype=torch.long)
+    for row, window in enumerate(chosen):
+        input_ids[row, : len(window.ids)] = torch.tensor(window.ids)
+        attention_mask[row, : len(window.ids)] = 1
+        heads[row, : len(window.heads)] = torch.tensor(window.heads)
+        word_mask[row, : len(window.heads)] = True
+        start, end = window.owned
+        owned[row, start:end] = True
+        if targets is not None and labels is not None:
+            own = labels[window.sentence][window.first + start : window.first + end]
+            targets[row, start:end] = torch.tensor(own)
+    return Batch(input_ids, attention_mask, heads, word_mask, owned, targets, rows)

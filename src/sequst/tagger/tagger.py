@@ -1,0 +1,161 @@
+"""The tagger: an encoder, a head, and the words between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import torch
+from torch import Tensor, nn
+
+from sequst.corpus.sentence import Sentence
+from sequst.corpus.tags import OUTSIDE, types_of
+from sequst.errors import SequstError, UsageError
+from sequst.tagger.batches import Batch
+from sequst.tagger.encoders import load_model, load_tokenizer
+from sequst.tagger.head import SoftmaxHead
+from sequst.tagger.windows import Splitter
+
+if TYPE_CHECKING:
+    from sequst.tagger.predicting import Prediction
+
+
+def labels_of(sentences: Iterable[Sentence]) -> list[str]:
+    """O, then B- and I- of every type that occurs, in alphabetical order."""
+    types = types_of(sentence.tags or () for sentence in sentences)
+    return [OUTSIDE, *(f"{prefix}-{type_}" for type_ in types for prefix in "BI")]
+
+
+def pick_device(name: str = "auto") -> torch.device:
+    """`auto` is the GPU where there is one."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise UsageError(f"unknown device {name!r}; use auto, cpu or cuda") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise UsageError("device cuda: this torch sees no GPU; use --device cpu")
+    return device
+
+
+class Tagger(nn.Module):
+    """`hidden(batch)` -> `log_probs(hidden)` -> `decode(log_probs)`, each per word.
+
+    The encoder is the Hugging Face `*ForTokenClassification` itself with its classifier taken out, so that whatever an
+    architecture does between its last layer and its classifier is kept, and saving puts the learnt classifier back where
+    transformers expects it.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        labels: list[str],
+        *,
+        max_length: int,
+        overlap: int,
+        seed: int = 0,
+        learnt: bool = False,
+    ) -> None:
+        super().__init__()
+        self.labels = labels
+        self.max_length, self.overlap = max_length, overlap
+        self.tokenizer = tokenizer
+        self.splitter = Splitter(tokenizer, max_length, overlap)
+        self.pad_id: int = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+        self.encoder = model
+        self.classifier_name, classifier = _find_classifier(model, len(labels))
+        self.head = SoftmaxHead(classifier.in_features, len(labels), _take_dropout(model), seed)
+        if learnt:
+            self.head.unfold(classifier)
+        setattr(model, self.classifier_name, nn.Identity())
+        self.eval()
+
+    @classmethod
+    def from_encoder(cls, name: str, labels: list[str], *, max_length: int = 64, overlap: int = 16, seed: int = 0) -> Tagger:
+        """A tagger that has learnt nothing yet, on pretrained weights."""
+        return cls(load_model(name, labels), load_tokenizer(name), labels, max_length=max_length, overlap=overlap, seed=seed)
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str = "auto") -> Tagger:
+        """A saved tagger, or any `*ForTokenClassification` whose labels are IOB2 tags."""
+        from sequst.tagger.saving import load
+
+        return load(folder).to(pick_device(device))
+
+    def save(self, folder: str | Path, about: dict[str, Any] | None = None) -> None:
+        """Write a folder that `Tagger.load` and `transformers.AutoModelForTokenClassification` both read."""
+        from sequst.tagger.saving import save
+
+        save(self, folder, about or {})
+
+    @property
+    def device(self) -> torch.device:
+        return self.head.linear.weight.device
+
+    @property
+    def types(self) -> list[str]:
+        return types_of([self.labels])
+
+    def hidden(self, batch: Batch) -> Tensor:
+        """(B, W, H): of every word the state of its first sub-word."""
+        states = self.encoder(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits  # (B, L, H)
+        return torch.gather(states, 1, batch.heads.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
+
+    def log_probs(self, hidden: Tensor) -> Tensor:
+        """(B, W, C): log probabilities of the labels of every word."""
+        return self.head(hidden)  # type: ignore[no-any-return]
+
+    def decode(self, log_probs: Tensor) -> tuple[Tensor, Tensor]:
+        """(labels, their probabilities), each (B, W): the raw argmax."""
+        best, labels = log_probs.max(-1)
+        return labels, best.exp()
+
+    def forward(self, batch: Batch) -> Tensor:
+        return self.log_probs(self.hidden(batch))
+
+    def label_ids(self, tags: Sequence[str]) -> list[int]:
+        """The label of every tag; a tag that the tagger does not know is an error."""
+        index = {label: i for i, label in enumerate(self.labels)}
+        try:
+            return [index[tag] for tag in tags]
+        except KeyError as error:
+            raise SequstError(f"tag {error.args[0]!r} is none that this tagger knows: {', '.join(self.labels)}") from None
+
+    @overload
+    def predict(self, inputs: str | tuple[str, ...] | Sentence) -> Prediction: ...
+    @overload
+    def predict(self, inputs: list[Any]) -> Prediction | list[Prediction]: ...
+    def predict(self, inputs: Any) -> Prediction | list[Prediction]:
+        """Tag a text, a list of words, a `Sentence`, or a list of any of them; see `sequst.tagger.predicting.as_sentences`."""
+        from sequst.tagger.predicting import annotate, as_sentences
+
+        sentences, single = as_sentences(inputs)
+        predictions = list(annotate(self, sentences))
+        return predictions[0] if single else predictions
+
+
+def _find_classifier(model: nn.Module, labels: int) -> tuple[str, nn.Linear]:
+    """The last linear layer of a `*ForTokenClassification`, by name."""
+    candidates = {
+        name: child for name, child in model.named_children() if isinstance(child, nn.Linear) and child.out_features == labels
+    }
+    for name in ("classifier", "score", *candidates):
+        if name in candidates:
+            return name, candidates[name]
+    raise SequstError(
+        f"{type(model).__name__} has no linear classifier after its encoder, so sequst cannot train it; "
+        "use an encoder of the BERT family (BERT, RoBERTa, MPNet, DeBERTa, ELECTRA, ModernBERT, …)"
+    )
+
+
+def _take_dropout(model: nn.Module) -> float:
+    """Move the dropout before the classifier into the head, where it acts on standardised states; 0.1 where there is none."""
+    rates = []
+    for child in model.children():
+        if isinstance(child, nn.Dropout):
+            rates.append(child.p)
+            child.p = 0.0
+    return rates[-1] if rates else 0.1

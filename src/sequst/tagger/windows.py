@@ -1,0 +1,118 @@
+"""Words -> sub-words -> windows that fit the encoder.
+
+The first sub-word speaks for its word. A sentence that is longer than the limit is cut at words into overlapping windows; a
+word in the overlap belongs to the window in which it stands further from the edge, so that every word gets exactly one tag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sequst.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of one sentence as the encoder sees it."""
+
+    sentence: int
+    """Which of the encoded sentences it is of."""
+    first: int
+    """Its first word, counted in the sentence."""
+    ids: list[int]
+    """Sub-words, special tokens included."""
+    heads: list[int]
+    """For each of its words the place of the first sub-word in `ids`."""
+    owned: tuple[int, int]
+    """The words, counted in the window (end exclusive), whose tags this window decides."""
+
+
+class Splitter:
+    """Turns sentences into windows of at most `max_length` sub-words, `overlap` of which repeat the window before."""
+
+    def __init__(self, tokenizer: Any, max_length: int, overlap: int) -> None:
+        self.tokenizer = tokenizer
+        self._prefix, self._suffix = _special_tokens(tokenizer)
+        self.room = max_length - len(self._prefix) - len(self._suffix)
+        if self.room < 4 or not 0 <= overlap <= self.room // 2:
+            raise UsageError(
+                f"max_length {max_length} with overlap {overlap} leaves no room for words; "
+                f"use a max_length of 8 or more and an overlap of at most {max(0, self.room // 2)}"
+            )
+        self.overlap = overlap
+        candidates = (tokenizer.unk_token_id, tokenizer.mask_token_id, tokenizer.pad_token_id, 0)
+        self._unknown = next(i for i in candidates if i is not None)
+
+    def subwords(self, sentences: Sequence[Sequence[str]]) -> list[list[list[int]]]:
+        """The sub-words of every word of every sentence, none for a word that the tokenizer makes nothing of."""
+        filled = [list(words) for words in sentences if words]
+        encodings = (
+            self.tokenizer(filled, is_split_into_words=True, add_special_tokens=False, verbose=False).encodings
+            if filled
+            else []
+        )
+        encoded = iter(encodings)
+        result: list[list[list[int]]] = []
+        for words in sentences:
+            pieces: list[list[int]] = [[] for _ in words]
+            if words:
+                encoding = next(encoded)
+                for word, id_ in zip(encoding.word_ids, encoding.ids, strict=True):
+                    if word is not None:
+                        pieces[word].append(id_)
+            result.append(pieces)
+        return result
+
+    def windows(self, sentences: Sequence[Sequence[str]]) -> list[Window]:
+        """The windows of all sentences, in order."""
+        return [
+            window
+            for index, pieces in enumerate(self.subwords(sentences))
+            for window in self._cut(index, [self._speakable(piece) for piece in pieces])
+        ]
+
+    def _speakable(self, pieces: list[int]) -> list[int]:
+        """At least the unknown token, and never so long that one word leaves no room for its neighbours."""
+        return pieces[: self.room // 2] or [self._unknown]
+
+    def _cut(self, sentence: int, words: list[list[int]]) -> list[Window]:
+        stretches = self._stretches([len(piece) for piece in words])
+        windows = []
+        for i, (start, end) in enumerate(stretches):
+            own_start = start if i == 0 else (start + stretches[i - 1][1] + 1) // 2
+            own_end = end if i + 1 == len(stretches) else (stretches[i + 1][0] + end + 1) // 2
+            ids, heads = list(self._prefix), []
+            for piece in words[start:end]:
+                heads.append(len(ids))
+                ids += piece
+            ids += self._suffix
+            windows.append(Window(sentence, start, ids, heads, (own_start - start, own_end - start)))
+        return windows
+
+    def _stretches(self, lengths: list[int]) -> list[tuple[int, int]]:
+        """Word ranges that fit, each beginning with up to `overlap` sub-words of the one before."""
+        stretches: list[tuple[int, int]] = []
+        start = 0
+        while start < len(lengths):
+            end, used = start, 0
+            while end < len(lengths) and used + lengths[end] <= self.room:
+                used += lengths[end]
+                end += 1
+            stretches.append((start, end))
+            if end == len(lengths):
+                break
+            start, back = end, 0
+            while start - 1 > stretches[-1][0] and back + lengths[start - 1] <= self.overlap:
+                start -= 1
+                back += lengths[start]
+        return stretches
+
+
+def _special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """What the tokenizer puts before and after a sentence."""
+    plain = tokenizer(["a"], is_split_into_words=True, add_special_tokens=False)["input_ids"]
+    full = tokenizer(["a"], is_split_into_words=True)["input_ids"]
+    at = next(i for i in range(len(full)) if full[i : i + len(plain)] == plain)
+    return full[:at], full[at + len(plain) :]

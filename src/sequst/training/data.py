@@ -1,0 +1,160 @@
+"""The data of a run: which files, read how, and what training may see of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sequst.corpus.checking import drop_overlap
+from sequst.corpus.columns import TagUse
+from sequst.corpus.counting import count_types
+from sequst.corpus.reading import hide_tags, read_file
+from sequst.corpus.sentence import Sentence
+from sequst.errors import SequstError, UsageError
+from sequst.evaluation.evaluating import unknown_types
+from sequst.files import Input
+from sequst.training.seeds import derive
+from sequst.training.settings import Settings
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file and how to read it. `sha256` is set when a run begins, so that resuming it notices changed data; `shown` is the
+    name for messages where it is not the path."""
+
+    path: str
+    format: str = "auto"
+    word_column: int | None = None
+    tag_column: int | None = None
+    sha256: str = ""
+    shown: str = ""
+
+    def read(self, tag_use: TagUse) -> tuple[list[Sentence], list[str]]:
+        """(sentences, notes on what was guessed)."""
+        reading = read_file(
+            self.path,
+            format=self.format,
+            tag_use=tag_use,
+            word_column=self.word_column,
+            tag_column=self.tag_column,
+            name=self.shown or None,
+        )
+        return reading.require(), reading.notes
+
+    def located(self, root: Path) -> DataFile:
+        """The same file with a path that holds everywhere; a relative one is taken from `root`."""
+        return dataclasses.replace(self, path=str((root / self.path).absolute()))
+
+    def stamped(self) -> DataFile:
+        with Path(self.path).open("rb") as file:
+            return dataclasses.replace(self, sha256=hashlib.file_digest(file, "sha256").hexdigest())
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files of a run by role."""
+
+    labeled: DataFile
+    unlabeled: DataFile | None = None
+    dev: DataFile | None = None
+    test: DataFile | None = None
+    drop_overlap: bool = False
+
+    def roles(self) -> dict[str, DataFile]:
+        named = {"labeled": self.labeled, "unlabeled": self.unlabeled, "dev": self.dev, "test": self.test}
+        return {role: file for role, file in named.items() if file is not None}
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, tree: dict[str, Any]) -> Files:
+        parts: dict[str, Any] = {k: DataFile(**v) if isinstance(v, dict) else v for k, v in tree.items()}
+        return cls(**parts)
+
+    def map(self, change: Callable[[DataFile], DataFile]) -> Files:
+        return dataclasses.replace(self, **{role: change(file) for role, file in self.roles().items()})  # type: ignore[arg-type]
+
+    def located(self, root: Path) -> Files:
+        return self.map(lambda file: file.located(root))
+
+
+@dataclass(frozen=True)
+class Data:
+    """What training works with. Test sentences are not among it: they are read once, at the end."""
+
+    labeled: list[Sentence]
+    dev: list[Sentence]
+    unlabeled: list[Sentence]
+    hidden_tags: list[tuple[str, ...] | None]
+    """Tags that the unlabelled file happened to carry, for diagnosis alone."""
+    dev_policy: str
+    """In words: where the dev set comes from and what it decides."""
+    notes: list[str]
+
+
+def load_data(files: Files, settings: Settings) -> Data:
+    """Read and check everything but the test file, of which only the existence is checked."""
+    if files.dev is not None and settings.dev_fraction > 0:
+        raise UsageError("--dev and --dev-fraction exclude each other: the dev set comes from a file or from the labelled data")
+    if files.test is not None:
+        Input(files.test.path)
+    parts: dict[str, list[Sentence]] = {}
+    notes: list[str] = []
+    for role, file in files.roles().items():
+        if role != "test":
+            parts[role], told = file.read("optional" if role == "unlabeled" else "required")
+            notes += told
+    if files.drop_overlap:
+        parts, told = _without_overlap(parts, files)
+        notes += told
+    labeled, dev = parts["labeled"], parts.get("dev", [])
+    policy = _policy_of_file(files.dev, dev)
+    if settings.dev_fraction > 0:
+        labeled, dev = _set_aside(labeled, settings.dev_fraction, settings.seed)
+        policy = (
+            f"{settings.dev_fraction:.0%} of the labelled sentences, {len(dev)} of {len(labeled) + len(dev)}, "
+            f"drawn with seed {settings.seed}; the best weights on it are kept"
+        )
+    _require_entities(files.labeled.shown or files.labeled.path, labeled)
+    for type_ in unknown_types(count_types(labeled).mentions, (s.tags or () for s in dev)):
+        notes.append(f"type {type_} is in the dev set but never labelled: it cannot be learnt, and counts as missed")
+    unlabeled, hidden = hide_tags(parts.get("unlabeled", []))
+    return Data(labeled, dev, unlabeled, hidden, policy, notes)
+
+
+def _policy_of_file(file: DataFile | None, dev: Sequence[Sentence]) -> str:
+    if file is None:
+        return "none; the weights of the last step are kept"
+    return f"{len(dev)} sentences of {file.shown or Path(file.path).name}; the best weights on it are kept"
+
+
+def _require_entities(name: str, labeled: Sequence[Sentence]) -> None:
+    if not any(tag != "O" for sentence in labeled for tag in sentence.tags or ()):
+        raise SequstError(f"{name}: no entity at all, every tag is O; label some entities before training")
+
+
+def _without_overlap(parts: dict[str, list[Sentence]], files: Files) -> tuple[dict[str, list[Sentence]], list[str]]:
+    """For this alone the words of the test file, not its tags, are looked at before the end."""
+    protected = dict(parts)
+    if files.test is not None:
+        protected["test"] = files.test.read("ignored")[0]
+    kept, dropped = drop_overlap(protected)
+    notes = [f"{count} sentences of {role} left out: {other} has them too" for (role, other), count in dropped.items()]
+    for role in parts:
+        if not kept[role]:
+            raise SequstError(f"--drop-overlap leaves no sentence in {role}: every one is in another file too")
+    return {role: kept[role] for role in parts}, notes
+
+
+def _set_aside(labeled: list[Sentence], share: float, seed: int) -> tuple[list[Sentence], list[Sentence]]:
+    if len(labeled) < 2:
+        raise SequstError("--dev-fraction needs at least two labelled sentences; leave it out to train without a dev set")
+    count = min(max(1, round(share * len(labeled))), len(labeled) - 1)
+    chosen = set(random.Random(derive(seed, "dev")).sample(range(len(labeled)), count))
+    return [s for i, s in enumerate(labeled) if i not in chosen], [labeled[i] for i in sorted(chosen)]

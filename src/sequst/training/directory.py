@@ -1,0 +1,154 @@
+"""The run directory: everything in it is written under a temporary name and renamed, so that a killed run can go on.
+
+settings.yaml    the settings, in full
+run.json         the files with their hashes, the threads, the command
+inputs/          what came through standard input or from Python, so that it can be read again
+metrics.jsonl    a line for every score
+rounds/N/PHASE/  the state and the outcome of each phase
+model/           the tagger
+summary.json     the final figures; a run that has it is finished
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import os
+import shutil
+from pathlib import Path
+from typing import IO, Any
+
+from sequst.errors import SequstError, UsageError
+from sequst.files import atomic_folder, explained, read_json, require_free, write_json
+from sequst.training.data import DataFile, Files
+from sequst.training.settings import Settings, load_settings, save_settings
+from sequst.training.state import load_state, save_state
+
+log = logging.getLogger(__name__)
+
+try:
+    import fcntl
+except ImportError:  # not on Windows, where two processes on one run are not noticed
+    fcntl = None  # type: ignore[assignment]
+
+
+class RunDirectory:
+    """One run on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: IO[str] | None = None
+
+    @staticmethod
+    def require_free(path: str | Path) -> Path:
+        path = Path(path)
+        if (path / "run.json").is_file():
+            raise UsageError(
+                f"--output {path} holds a run already; continue it with `sequst train --resume {path}` or name another folder"
+            )
+        return require_free(path, "--output")
+
+    @classmethod
+    def create(cls, path: Path, settings: Settings, files: Files, facts: dict[str, Any], spool: Path) -> RunDirectory:
+        """Make the directory at once, with all that resuming needs; files that lie in the spool are copied into it."""
+        with atomic_folder(path) as temporary:
+            (temporary / "inputs").mkdir()
+
+            def keep(file: DataFile) -> DataFile:
+                stamped, place = file.located(Path()).stamped(), Path(file.path)
+                if place.parent != spool:
+                    return stamped
+                shutil.copy(place, temporary / "inputs")
+                return dataclasses.replace(stamped, path=f"inputs/{place.name}")
+
+            write_json(temporary / "run.json", {**facts, "files": files.map(keep).to_dict()})
+            save_settings(settings, temporary / "settings.yaml")
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: str | Path) -> RunDirectory:
+        path = Path(path)
+        if not (path / "run.json").is_file():
+            raise UsageError(f"--resume {path}: no run is there (it has no run.json); begin one with --labeled and --output")
+        return cls(path)
+
+    def lock(self) -> None:
+        """Keep a second process off this run for as long as this one lives."""
+        with explained(self.path):
+            self._lock = (self.path / ".lock").open("w")
+        if fcntl is not None:
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise SequstError(f"{self.path}: another process is working on this run") from None
+
+    def unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return read_json(self.path / "run.json")  # type: ignore[no-any-return]
+
+    def files(self) -> Files:
+        """The run's files, found again; an error if one of them has changed since the run began."""
+        files = Files.from_dict(self.facts["files"]).located(self.path)
+        for role, file in files.roles().items():
+            try:
+                now = file.stamped().sha256
+            except OSError as error:
+                raise SequstError(f"--{role} {file.path}: {error.strerror}; the run needs it to go on") from None
+            if now != file.sha256 and role == "test":  # it was not read yet; mending it is the way out where it was malformed
+                log.warning("--test %s has changed since the run began", file.path)
+            elif now != file.sha256:
+                raise SequstError(f"--{role} {file.path} has changed since the run began; begin a new run with it")
+        return files
+
+    def settings(self) -> Settings:
+        return load_settings(self.path / "settings.yaml")
+
+    @property
+    def summary(self) -> dict[str, Any] | None:
+        """The final figures, once the run has ended."""
+        path = self.path / "summary.json"
+        return read_json(path) if path.is_file() else None
+
+    # metrics.jsonl: resuming cuts it back to where the phase that starts again began
+
+    @property
+    def metrics_size(self) -> int:
+        path = self.path / "metrics.jsonl"
+        return path.stat().st_size if path.is_file() else 0
+
+    def record(self, line: dict[str, Any]) -> None:
+        path = self.path / "metrics.jsonl"
+        with explained(path, "free some space, then continue with --resume"), path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def cut_metrics(self, size: int) -> None:
+        path = self.path / "metrics.jsonl"
+        if path.is_file():
+            os.truncate(path, size)
+
+    # phases
+
+    def phase(self, round_: int, name: str) -> Path:
+        return self.path / "rounds" / str(round_) / name
+
+    def outcome(self, round_: int, name: str) -> dict[str, Any] | None:
+        """What a finished phase left, its weights included."""
+        path = self.phase(round_, name) / "done.pt"
+        return load_state(path) if path.is_file() else None
+
+    def finish_phase(self, round_: int, name: str, outcome: dict[str, Any]) -> None:
+        folder = self.phase(round_, name)
+        save_state(folder / "done.pt", outcome)
+        (folder / "state.pt").unlink(missing_ok=True)
+
+    def finish(self, summary: dict[str, Any], keep_rounds: bool) -> None:
+        """Write the summary, which marks the end, and drop the states that nothing needs any more."""
+        write_json(self.path / "summary.json", summary)
+        if not keep_rounds:
+            shutil.rmtree(self.path / "rounds", ignore_errors=True)

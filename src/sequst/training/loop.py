@@ -1,0 +1,215 @@
+"""The loop: every phase of every method is this one."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+
+from sequst.tagger.batches import Batch, collate, plan
+from sequst.tagger.tagger import Tagger
+from sequst.tagger.windows import Window
+from sequst.training.progress import Progress, Silent
+from sequst.training.seeds import derive, seed_everything
+from sequst.training.settings import Phase
+
+MAX_TOKENS = 16384
+"""Sub-words in a training batch at most, whatever its batch size, to bound memory."""
+
+Objective = Callable[[Tagger, Batch], Tensor]
+"""The loss of a batch."""
+
+
+class Examples(NamedTuple):
+    """Windows to learn from and the labels of their sentences."""
+
+    windows: list[Window]
+    labels: list[list[int]]
+
+
+class Diverged(Exception):
+    """The loss or a gradient is not finite. The tagger still has the weights from before the step."""
+
+    def __init__(self, what: str, step: int, steps: int) -> None:
+        self.what, self.step, self.steps = what, step, steps
+        super().__init__(f"{what} at step {step} of {steps}")
+
+
+@dataclass
+class Hooks:
+    """What a phase tells the outside, and asks of it."""
+
+    score: Callable[[Tagger], float] | None = None
+    """The dev F1 of the tagger; without it the last weights are kept."""
+    record: Callable[[dict[str, Any]], None] = lambda line: None
+    """Takes a line for metrics.jsonl."""
+    save: Callable[[dict[str, Any]], None] | None = None
+    """Takes a state to resume from."""
+    save_every: float = 60.0
+    progress: Progress = field(default_factory=Silent)
+    name: str = "training"
+
+
+@dataclass
+class Outcome:
+    """How a phase went."""
+
+    steps: int
+    loss: float
+    best_step: int
+    dev_f1: float | None
+    seconds: float
+
+
+def fit(
+    tagger: Tagger, examples: Examples, objective: Objective, phase: Phase, accelerator: Accelerator, seed: int,
+    hooks: Hooks, state: dict[str, Any] | None = None,
+) -> Outcome:  # fmt: skip
+    """Train the tagger in place. Every epoch is seeded by itself, so a phase resumed at an epoch ends as it would have."""
+    lengths = [len(window.ids) for window in examples.windows]
+
+    def epoch_plan(epoch: int) -> list[list[int]]:
+        return plan(lengths, max_rows=phase.batch_size, max_tokens=MAX_TOKENS, seed=derive(seed, "order", epoch))
+
+    steps = max(math.ceil(phase.epochs * len(epoch_plan(0))), phase.min_steps, 1)
+    score_at = {round(steps * (i + 1) / phase.evaluations) for i in range(phase.evaluations)} | {steps}
+    tagger.to(accelerator.device)
+    optimizer = accelerator.prepare(_optimizer(tagger, phase))
+    at = _Position.restore(state, tagger, optimizer)
+    begun = saved = time.perf_counter()
+    hooks.progress.begin(hooks.name, steps, at.step)
+
+    while at.step < steps:
+        seed_everything(derive(seed, "epoch", at.epoch))
+        tagger.train()
+        for rows in epoch_plan(at.epoch):
+            batch = collate(examples.windows, rows, tagger.pad_id, examples.labels).to(accelerator.device)
+            _set_rate(optimizer, _schedule(at.step, steps, phase.warmup))
+            with accelerator.autocast():
+                loss = objective(tagger, batch)
+            accelerator.backward(loss)
+            norm = accelerator.clip_grad_norm_(tagger.parameters(), phase.max_gradient_norm)
+            value, length = torch.stack([loss.detach().float(), norm.detach().float()]).tolist()
+            if not (math.isfinite(value) and math.isfinite(length)):
+                raise Diverged("the loss" if not math.isfinite(value) else "a gradient", at.step + 1, steps)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            at.took_step(value)
+            hooks.progress.advance(1, loss=at.loss)
+            if at.step in score_at:
+                at.scored(hooks.score(tagger) if hooks.score is not None else None, tagger)
+                hooks.record(at.line(_schedule(at.step - 1, steps, phase.warmup) * phase.learning_rate, begun))
+                tagger.train()
+            if at.step == steps:
+                break
+        at.epoch += 1
+        if hooks.save is not None and at.step < steps and time.perf_counter() - saved >= hooks.save_every:
+            hooks.save(at.state(tagger, optimizer, time.perf_counter() - begun))
+            saved = time.perf_counter()
+
+    hooks.progress.end()
+    if at.best is not None:
+        tagger.load_state_dict(at.best)
+    tagger.eval()
+    return Outcome(at.step, at.loss, at.best_step, at.best_f1, at.seconds + time.perf_counter() - begun)
+
+
+@dataclass
+class _Position:
+    """Where a phase stands."""
+
+    step: int = 0
+    epoch: int = 0
+    loss: float = 0.0
+    """The mean of the steps since the last score."""
+    best_step: int = 0
+    best_f1: float | None = None
+    best: dict[str, Tensor] | None = None
+    seconds: float = 0.0
+    total: float = 0.0
+    count: int = 0
+
+    def took_step(self, loss: float) -> None:
+        self.step += 1
+        self.total, self.count = self.total + loss, self.count + 1
+        self.loss = self.total / self.count
+
+    def scored(self, f1: float | None, tagger: Tagger) -> None:
+        """Keep the weights if they are the best so far; of equals the later."""
+        self.total, self.count = 0.0, 0
+        self.last_f1 = f1
+        if f1 is None:
+            self.best_step = self.step
+        elif self.best_f1 is None or f1 >= self.best_f1:
+            self.best_step, self.best_f1 = self.step, f1
+            self.best = {name: value.detach().cpu().clone() for name, value in tagger.state_dict().items()}
+
+    def line(self, rate: float, begun: float) -> dict[str, Any]:
+        return {
+            "step": self.step,
+            "epoch": self.epoch,
+            "loss": self.loss,
+            "learning_rate": rate,
+            "dev_f1": self.last_f1,
+            "seconds": self.seconds + time.perf_counter() - begun,
+        }
+
+    _KEPT = ("step", "epoch", "loss", "best_step", "best_f1", "best", "total", "count")
+
+    def state(self, tagger: Tagger, optimizer: Any, seconds: float) -> dict[str, Any]:
+        position = {name: getattr(self, name) for name in self._KEPT}
+        return {
+            "position": {**position, "seconds": self.seconds + seconds},
+            "tagger": tagger.state_dict(),
+            "optimizer": optimizer.state_dict(),
+        }
+
+    @classmethod
+    def restore(cls, state: dict[str, Any] | None, tagger: Tagger, optimizer: Any) -> _Position:
+        if state is None:
+            return cls()
+        tagger.load_state_dict(state["tagger"])
+        optimizer.load_state_dict(state["optimizer"])
+        return cls(**state["position"])
+
+
+def _optimizer(tagger: Tagger, phase: Phase) -> torch.optim.Optimizer:
+    """AdamW; the head has its own rate, and biases and normalisation weights no decay."""
+    groups = []
+    for module, rate in ((tagger.encoder, phase.learning_rate), (tagger.head, phase.head_learning_rate)):
+        decayed, plain = _by_decay(module)
+        groups.append({"params": decayed, "lr": rate, "peak": rate, "weight_decay": phase.weight_decay})
+        groups.append({"params": plain, "lr": rate, "peak": rate, "weight_decay": 0.0})
+    return torch.optim.AdamW([g for g in groups if g["params"]], fused=True)
+
+
+def _by_decay(module: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+    """(weights of matrices, biases and normalisation weights)."""
+    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    return [p for p in trained if p.ndim > 1], [p for p in trained if p.ndim <= 1]
+
+
+def _schedule(step: int, steps: int, warmup: float) -> float:
+    """The share of the peak rate: rising over the first `warmup` of the steps, then falling to zero."""
+    rising = max(1, round(warmup * steps)) if warmup > 0 else 0
+    if step < rising:
+        return (step + 1) / (rising + 1)
+    return (steps - step) / max(1, steps - rising)
+
+
+def _set_rate(optimizer: Any, factor: float) -> None:
+    for group in optimizer.param_groups:
+        group["lr"] = group["peak"] * factor
+
+
+def batches_of(examples: Examples, tagger: Tagger) -> Iterator[Batch]:
+    """All examples once, without learning: sorted by length."""
+    lengths = [len(window.ids) for window in examples.windows]
+    for rows in plan(lengths, max_rows=len(lengths), max_tokens=MAX_TOKENS):
+        yield collate(examples.windows, rows, tagger.pad_id, examples.labels).to(tagger.device)

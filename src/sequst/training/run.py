@@ -1,0 +1,146 @@
+"""A run in progress: what a method needs to train taggers, score them and survive a crash."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+
+from sequst.corpus.sentence import Sentence
+from sequst.errors import SequstError
+from sequst.evaluation.evaluating import evaluate
+from sequst.tagger.tagger import Tagger, labels_of, pick_device
+from sequst.training.data import Data
+from sequst.training.directory import RunDirectory
+from sequst.training.loop import Diverged, Examples, Hooks, Objective, Outcome, batches_of, fit
+from sequst.training.progress import Progress, Silent
+from sequst.training.seeds import derive
+from sequst.training.settings import Phase, Settings
+from sequst.training.state import load_state, save_state
+
+log = logging.getLogger(__name__)
+
+
+class Run:
+    """Settings, data and the directory, with `new_tagger` and `train` on top of them."""
+
+    def __init__(self, settings: Settings, data: Data, directory: RunDirectory, progress: Progress | None = None) -> None:
+        self.settings, self.data, self.directory = settings, data, directory
+        self.progress: Progress = progress or Silent()
+        self.labels = labels_of(data.labeled)
+        self.accelerator = make_accelerator(settings)
+        self.rounds = 0
+        """Rounds of self-training done so far."""
+        self.seconds = 0.0
+        """Time spent in phases, those of earlier processes included."""
+        self._metrics_size = 0
+
+    def new_tagger(self, *place: object) -> Tagger:
+        """A tagger fresh from the pretrained weights; the head's first weights depend on the place (round, phase)."""
+        tagger = Tagger.from_encoder(
+            self.settings.encoder,
+            self.labels,
+            max_length=self.settings.max_length,
+            overlap=self.settings.overlap,
+            seed=derive(self.settings.seed, *place, "head"),
+        )
+        return tagger.to(self.accelerator.device)
+
+    def examples(self, tagger: Tagger, sentences: list[Sentence]) -> Examples:
+        """Tagged sentences as windows with labels."""
+        windows = tagger.splitter.windows([s.words for s in sentences])
+        return Examples(windows, [tagger.label_ids(s.tags or ()) for s in sentences])
+
+    def dev_f1(self, tagger: Tagger) -> float:
+        return evaluate(tagger, self.data.dev).total.f1
+
+    def train(self, tagger: Tagger, examples: Examples, objective: Objective, phase: Phase, round_: int, name: str) -> Outcome:
+        """Run one phase, or take its result from disk where an earlier process has finished it."""
+        outcome = self._train(tagger, examples, objective, phase, round_, name)
+        self.seconds += outcome.seconds
+        return outcome
+
+    def _train(self, tagger: Tagger, examples: Examples, objective: Objective, phase: Phase, round_: int, name: str) -> Outcome:
+        done = self.directory.outcome(round_, name)
+        if done is not None:
+            tagger.load_state_dict(done["tagger"])
+            tagger.eval()
+            self._metrics_size = done["metrics_size"]
+            return Outcome(**done["outcome"])
+        saved = self.directory.phase(round_, name) / "state.pt"
+        state = load_state(saved) if saved.is_file() else None
+        self._metrics_size = state.pop("metrics_size") if state is not None else self._metrics_size
+        self.directory.cut_metrics(self._metrics_size)
+        place = {"round": round_, "phase": name}
+        hooks = Hooks(
+            score=self.dev_f1 if self.data.dev else None,
+            record=lambda line: self.directory.record({**place, **line}),
+            save=lambda state: save_state(saved, {**state, "metrics_size": self.directory.metrics_size}),
+            save_every=self.settings.checkpoint_seconds,
+            progress=self.progress,
+            name=name if round_ == 0 else f"round {round_}: {name}",
+        )
+        seed = derive(self.settings.seed, round_, name)
+        try:
+            outcome = fit(tagger, examples, objective, phase, self.accelerator, seed, hooks, state)
+        except Diverged as stop:
+            self.progress.end()
+            raise self._explain(stop, tagger, round_, name) from None
+        self._metrics_size = self.directory.metrics_size
+        result = {
+            "tagger": tagger.state_dict(),
+            "outcome": dataclasses.asdict(outcome),
+            "metrics_size": self._metrics_size,
+        }
+        self.directory.finish_phase(round_, name, result)
+        return outcome
+
+    def _explain(self, stop: Diverged, tagger: Tagger, round_: int, name: str) -> SequstError:
+        """Keep the weights from before the step that failed, and say so."""
+        kept = self.directory.phase(round_, name) / "last-good"
+        tagger.eval()
+        tagger.save(kept, {"stopped": str(stop)})
+        return SequstError(
+            f"phase {name} of round {round_}: {stop.what} is not finite at step {stop.step} of {stop.steps}.\n"
+            f"The tagger as it was before that step is in {kept}. Begin a new run with a lower rate, "
+            f"e.g. --set {name}.learning_rate={self._rate(name) / 4:g}, or with --set precision=fp32"
+        )
+
+    def _rate(self, name: str) -> float:
+        phase = getattr(self.settings, name, self.settings.teacher)
+        return float(phase.learning_rate)
+
+    @torch.no_grad()
+    def standardise(self, tagger: Tagger, examples: Examples) -> None:
+        """Give the head the centre and scale of the hidden states of these examples, as the encoder now makes them."""
+        if not self.settings.standardise:
+            return
+        tagger.eval()
+        states = [tagger.hidden(batch)[batch.owned] for batch in batches_of(examples, tagger)]
+        tagger.head.standardise(torch.cat(states))
+
+
+def make_accelerator(settings: Settings) -> Accelerator:
+    """Accelerate on the device and in the precision that the settings ask for."""
+    device = pick_device(settings.device)
+    precision = settings.precision
+    if precision == "auto":
+        precision = "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
+    if device.type == "cuda":  # the CPU's kernels are deterministic as they are
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(settings.deterministic, warn_only=True)
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # nothing here reads memory it has not written
+    AcceleratorState._reset_state(reset_partial_state=True)  # it is global: another run in this process may have set it
+    return Accelerator(mixed_precision="no" if precision == "fp32" else precision, cpu=device.type == "cpu")
+
+
+def describe_device(accelerator: Accelerator) -> dict[str, Any]:
+    """The machine, for the record."""
+    if accelerator.device.type == "cuda":
+        return {"device": torch.cuda.get_device_name(accelerator.device), "precision": accelerator.mixed_precision}
+    return {"device": f"cpu, {torch.get_num_threads()} threads", "precision": accelerator.mixed_precision}

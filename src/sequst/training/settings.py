@@ -1,0 +1,257 @@
+"""Settings: nested dataclasses with a docstring for every field, read from YAML, overridden by flags, checked first of all."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import hashlib
+import inspect
+import itertools
+import json
+import math
+import textwrap
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from sequst.errors import UsageError, nearest, shorten
+from sequst.files import atomic_text
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One training phase: AdamW, linear warm-up, linear decay to zero."""
+
+    learning_rate: float = 1e-4
+    """Peak learning rate of the encoder."""
+    head_learning_rate: float = 1e-3
+    """Peak learning rate of the head, which starts from nothing."""
+    epochs: float = 5.0
+    """Passes over the data, unless `min_steps` asks for more."""
+    min_steps: int = 300
+    """Steps to take at least: a few dozen sentences need many more than `epochs` passes."""
+    batch_size: int = 8
+    """Sentences (windows of long ones) in a step."""
+    weight_decay: float = 0.01
+    """AdamW's weight decay; biases and normalisation weights have none."""
+    warmup: float = 0.1
+    """Share of the steps in which the learning rate rises."""
+    max_gradient_norm: float = 1.0
+    """Longer gradients are clipped to this norm."""
+    evaluations: int = 10
+    """How many times the dev set is scored during the phase; the best weights are kept. Without a dev set the last are."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that decides the numbers of a run, but for the data."""
+
+    method: str = "finetune"
+    """How to learn; `sequst methods` lists them."""
+    encoder: str = "minilm"
+    """`minilm`, a local folder, or a model of the Hugging Face hub."""
+    seed: int = 12
+    """Decides every random choice: the same settings, seed and machine give the same numbers."""
+    max_length: int = 64
+    """Longest window in sub-words, special tokens included; longer sentences are cut into overlapping windows."""
+    overlap: int = 16
+    """Sub-words that a window shares with the one before it."""
+    standardise: bool = True
+    """Centre and scale the hidden states before the head with statistics of the labelled data."""
+    dev_fraction: float = 0.0
+    """Share of the labelled sentences to set aside as dev set; 0 for none, or where a dev file is given."""
+    device: str = "auto"
+    """`auto` (a GPU where there is one), `cpu` or `cuda`."""
+    precision: str = "auto"
+    """`fp32`, `bf16`, or `auto`: bf16 on a GPU that has it, fp32 elsewhere."""
+    deterministic: bool = True
+    """On a GPU, choose deterministic kernels, so that the same seed gives the same numbers there too."""
+    checkpoint_seconds: float = 60.0
+    """A phase keeps a state to resume from at the end of an epoch, if this long has passed since the last."""
+    keep_rounds: bool = False
+    """Keep the weights of every phase when the run has ended, not only the final model."""
+    teacher: Phase = field(default_factory=Phase)
+    """Fine-tuning on the labelled data."""
+
+    def __post_init__(self) -> None:
+        _check_ranges(self)
+
+    @property
+    def hash(self) -> str:
+        """Equal for settings that differ in nothing but the seed and where they ran."""
+        kept = {k: v for k, v in to_dict(self).items() if k not in ("seed", "device", "checkpoint_seconds", "keep_rounds")}
+        return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:12]
+
+
+_CHOICES = {"precision": ("auto", "fp32", "bf16")}
+_POSITIVE = {"learning_rate", "head_learning_rate", "epochs", "batch_size", "max_gradient_norm", "max_length"}
+_SHARES = {"warmup", "dev_fraction"}
+_MAY_BE_ZERO = {"min_steps", "weight_decay", "evaluations", "overlap", "checkpoint_seconds", "seed"}
+
+
+def _check_ranges(settings: Any, prefix: str = "") -> None:
+    for item in fields(settings):
+        name, value = prefix + item.name, getattr(settings, item.name)
+        if is_dataclass(value):
+            _check_ranges(value, f"{name}.")
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise UsageError(f"setting {name}={value}: must be a finite number")
+        elif item.name in _CHOICES and value not in _CHOICES[item.name]:
+            raise UsageError(f"setting {name}={value!r}: must be one of {', '.join(_CHOICES[item.name])}")
+        elif item.name in _POSITIVE and value <= 0:
+            raise UsageError(f"setting {name}={value}: must be above 0")
+        elif item.name in _SHARES and not 0 <= value < 1:
+            raise UsageError(f"setting {name}={value}: must be at least 0 and below 1")
+        elif item.name in _MAY_BE_ZERO and value < 0:
+            raise UsageError(f"setting {name}={value}: must be at least 0")
+
+
+def to_dict(settings: Settings) -> dict[str, Any]:
+    return dataclasses.asdict(settings)
+
+
+def load_settings(path: str | Path | None = None, overrides: Sequence[str] = (), **flags: Any) -> Settings:
+    """Defaults, then a YAML file, then `a.b=value` overrides, then flags that are not None; the later wins."""
+    tree: dict[str, Any] = _read_yaml(Path(path)) if path is not None else {}
+    for override in overrides:
+        name, equals, text = override.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--set {shorten(override)}: write it as name=value, e.g. --set teacher.epochs=10")
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            raise UsageError(f"--set {shorten(override)}: the value is not valid YAML") from None
+        _put(tree, name.split("."), value, f"--set {name}")
+    for name, value in flags.items():
+        if value is not None:
+            tree[name] = value
+    return from_dict(tree, f"settings file {path}" if path is not None else "settings")
+
+
+def from_dict(tree: Mapping[str, Any], where: str = "settings") -> Settings:
+    """Settings from nested mappings; an unknown key or a value of the wrong type is an error that names it."""
+    built = _build(Settings, tree, "", where)
+    assert isinstance(built, Settings)
+    return built
+
+
+def save_settings(settings: Settings, path: Path) -> None:
+    with atomic_text(path) as file:
+        yaml.safe_dump(to_dict(settings), file, sort_keys=False, allow_unicode=True)
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"--settings {path}: {(error.strerror or 'cannot be read').lower()}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(f"--settings {path}: not valid YAML ({' '.join(str(error).split())[:200]})") from None
+    if tree is None:
+        return {}
+    if not isinstance(tree, dict):
+        raise UsageError(f"--settings {path}: found {shorten(tree)}; expected names and values, e.g. `seed: 12`")
+    return tree
+
+
+def _put(tree: dict[str, Any], path: list[str], value: Any, where: str) -> None:
+    for name in path[:-1]:
+        tree = tree.setdefault(name, {})
+        if not isinstance(tree, dict):
+            raise UsageError(f"{where}: {name} is a value, not a group of settings")
+    tree[path[-1]] = value
+
+
+def _build(cls: type, tree: Mapping[str, Any], prefix: str, where: str) -> Any:
+    hints = typing.get_type_hints(cls)
+    values = {}
+    for key, value in tree.items():
+        name = f"{prefix}{key}"
+        if key not in hints:
+            known = [item.name for item in describe()]
+            groups = sorted({item.rpartition(".")[0] for item in known} - {""})
+            raise UsageError(f"{where}: unknown setting {name!r}; {nearest(name, [*known, *groups])}")
+        if is_dataclass(hints[key]):
+            if not isinstance(value, Mapping):
+                raise UsageError(f"{where}: {name} is a group of settings; found {shorten(value)}")
+            values[key] = _build(typing.cast(type, hints[key]), value, f"{name}.", where)
+        else:
+            values[key] = _coerce(value, hints[key], name, where)
+    return cls(**values)
+
+
+def _coerce(value: Any, kind: Any, name: str, where: str) -> Any:
+    """YAML reads 1e-4 as a string and 5 as an int; take what is meant and nothing else."""
+    if kind is float and isinstance(value, int | float | str) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except ValueError:
+            pass
+    elif (kind is int and type(value) is int) or (kind is bool and type(value) is bool) or (kind is str and type(value) is str):
+        return value
+    elif kind is int and isinstance(value, float) and value.is_integer():
+        return int(value)
+    elif kind is str and isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    raise UsageError(f"{where}: {name} must be {_kind_name(kind)}; found {shorten(value)}")
+
+
+def _kind_name(kind: Any) -> str:
+    names = {float: "a number", int: "a whole number", bool: "true or false", str: "a text"}
+    return names.get(kind, str(kind)) if not isinstance(kind, types.UnionType) else str(kind)
+
+
+class Described(NamedTuple):
+    """A setting as `sequst settings` shows it."""
+
+    name: str
+    default: Any
+    help: str
+
+
+@functools.cache
+def describe() -> tuple[Described, ...]:
+    """Every setting with its default and its docstring, groups flattened to dotted names."""
+    return tuple(_describe(Settings, ""))
+
+
+def _describe(cls: type, prefix: str) -> Iterator[Described]:
+    docs = _field_docs(cls)
+    hints = typing.get_type_hints(cls)
+    for item in fields(cls):
+        if is_dataclass(hints[item.name]):
+            yield from _describe(typing.cast(type, hints[item.name]), f"{prefix}{item.name}.")
+        else:
+            yield Described(prefix + item.name, item.default, docs[item.name])
+
+
+def _field_docs(cls: type) -> dict[str, str]:
+    """The string that stands under each field."""
+    body = typing.cast(ast.ClassDef, ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]).body
+    docs = {}
+    for statement, after in itertools.pairwise(body):
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+                docs[statement.target.id] = str(after.value.value)
+    return docs
+
+
+def template() -> str:
+    """All settings with their defaults and docstrings, as YAML that `load_settings` reads."""
+    lines: list[str] = []
+    group = ""
+    for name, default, text in describe():
+        parent, _, leaf = name.rpartition(".")
+        if parent != group:
+            group = parent
+            lines += ["", f"{parent}:"]
+        indent = "  " if parent else ""
+        value = yaml.safe_dump(default, default_flow_style=True).removesuffix("\n...\n").strip()
+        lines += [f"{indent}# {text}", f"{indent}{leaf}: {value}"]
+    return "\n".join(lines) + "\n"
