@@ -70,9 +70,9 @@ def sample(sentences: Sequence[Sentence], shots: int, *, sampler: str = "sentenc
 
     `sentences`: K sentences of every type, the rarest type first, without replacement; a sentence counts for the type it was
     drawn for alone, so that K shots of n types are K x n sentences. `mentions`: sentences of every type, the rarest first,
-    until K mentions of it are there; mentions in sentences drawn for other types count. The dev set is drawn in the same way from
-    what is left, type by type. A type that has not enough for both gives half to each. No sentence of the dev set has the same
-    words as a labelled one.
+    until K mentions of it are there; mentions in sentences drawn for other types count. The dev set is drawn in the same way
+    from what is left, type by type. A type that has not enough for both gives half to each. No sentence of the dev set has the
+    same words as a labelled one.
     """
     if shots < 1:
         raise UsageError(f"--shots {shots}: at least 1")

@@ -1,0 +1,150 @@
+"""One cell of a comparison: a dataset, a method, a few-shot draw, a seed; run it, and it is a line of results."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Literal
+
+from sequst.corpus.reading import read
+from sequst.corpus.sampling import sample
+from sequst.corpus.sentence import Sentence
+from sequst.errors import SequstError, UsageError
+from sequst.files import explained
+from sequst.training.settings import Settings, load_settings
+
+SCORED_ON_POOL = 1000
+
+KEYS = (
+    "experiment", "dataset", "method", "recipe", "encoder", "head", "shots", "sampler", "pool", "seed", "f1", "precision",
+    "recall", "tp", "fp", "fn", "seconds", "rounds", "device", "commit", "settings_hash",
+)  # fmt: skip
+"""The keys of a result line, in order."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What to run. `recipe` is `default`, or the overrides of it, space-separated."""
+
+    experiment: str
+    dataset: str
+    seed: int
+    method: str = "finetune"
+    recipe: str = "default"
+    encoder: str = "minilm"
+    head: str = "softmax"
+    shots: int | None = 10
+    """None for all of the training set."""
+    sampler: str = "sentences"
+    pool: int | None = None
+    """Cap on the unlabelled sentences; None for no cap."""
+    score_on: Literal["test", "pool"] = "test"
+    """`pool`: on sentences of the training set that are neither labelled nor dev. Choices are made there, never on test."""
+
+    def settings(self, device: str = "auto") -> Settings:
+        overrides = () if self.recipe == "default" else self.recipe.split()
+        return load_settings(None, overrides, method=self.method, encoder=self.encoder, seed=self.seed, device=device)
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells a cell from every other; a result line has the same values."""
+        line = {**dataclasses.asdict(self), "settings_hash": self.settings().hash}
+        return key_of(line)
+
+
+def key_of(line: Mapping[str, Any]) -> tuple[Any, ...]:
+    names = (
+        "experiment",
+        "dataset",
+        "method",
+        "recipe",
+        "encoder",
+        "head",
+        "shots",
+        "sampler",
+        "pool",
+        "seed",
+        "settings_hash",
+    )
+    return tuple(line[name] for name in names)
+
+
+def read_part(data: Path, dataset: str, part: str) -> list[Sentence]:
+    """The sentences of DATA/DATASET/PART.txt.gz."""
+    path = data / dataset / f"{part}.txt.gz"
+    if not path.is_file():
+        raise UsageError(f"no {path}; --data (or SEQUST_DATA) must name a folder with NAME/train.txt.gz and NAME/test.txt.gz")
+    return read(path, format="conll")
+
+
+def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> dict[str, Any]:
+    """Train and score; the run directory is thrown away."""
+    from sequst.evaluation.evaluating import evaluate
+    from sequst.methods.running import train
+
+    pool = read_part(data, cell.dataset, "train")
+    labeled, dev, unlabeled = pool, None, []
+    if cell.shots is not None:
+        split = sample(pool, cell.shots, sampler=cell.sampler, seed=cell.seed)
+        labeled, dev, unlabeled = split.labeled, split.dev, split.unlabeled
+    if cell.score_on == "pool":
+        scored = random.Random(cell.seed).sample(unlabeled, min(SCORED_ON_POOL, len(unlabeled)))
+    else:
+        scored = read_part(data, cell.dataset, "test")
+    settings = cell.settings(device)
+    with tempfile.TemporaryDirectory() as folder:
+        result = train(labeled, Path(folder) / "run", dev=dev, settings=settings)
+        total = evaluate(result.tagger, scored).total
+    line = {
+        **dataclasses.asdict(cell),
+        **{name: getattr(total, name) for name in ("f1", "precision", "recall", "tp", "fp", "fn")},
+        **{name: result.summary[name] for name in ("seconds", "rounds", "device")},
+        "commit": commit,
+        "settings_hash": settings.hash,
+    }
+    return {name: line[name] for name in KEYS}
+
+
+def run_cells(
+    cells: Iterable[Cell], data: Path, output: Path, *, jobs: int = 1, commit: str | None = None, device: str = "auto"
+) -> list[dict[str, Any]]:
+    """Run the cells that `output` does not have yet, several at a time, and append a line for each as it ends."""
+    done = {key_of(line) for line in read_results(output)}
+    todo = [cell for cell in cells if cell.key not in done]
+    commit = commit or current_commit()
+    lines = []
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        futures = {pool.submit(run_cell, cell, data, commit, device): cell for cell in todo}
+        for future in as_completed(futures):
+            lines.append(future.result())
+            append_result(output, lines[-1])
+    return lines
+
+
+def read_results(path: Path) -> list[dict[str, Any]]:
+    if not path.is_file():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+def append_result(path: Path, line: Mapping[str, Any]) -> None:
+    with explained(path), path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def current_commit() -> str:
+    """The commit of the checkout that this code runs from."""
+    here = Path(__file__).parent
+    command = ["git", "-C", str(here), "rev-parse", "--short=12", "HEAD"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    if found.returncode:
+        raise SequstError("cannot tell the commit of the code (no git checkout); pass --commit")
+    return found.stdout.strip()
