@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from sequst.corpus.reading import read
@@ -56,8 +56,12 @@ class Cell:
     @property
     def key(self) -> tuple[Any, ...]:
         """What tells a cell from every other; a result line has the same values."""
-        line = {**dataclasses.asdict(self), "settings_hash": self.settings().hash}
-        return key_of(line)
+        return key_of({**self.facts, "settings_hash": self.settings().hash})
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The cell's own part of its result line; an encoder in a folder goes by the folder's name."""
+        return {**dataclasses.asdict(self), "encoder": PurePath(self.encoder).name}
 
 
 def key_of(line: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -104,7 +108,7 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> dict[
         result = train(labeled, Path(folder) / "run", dev=dev, settings=settings)
         total = evaluate(result.tagger, scored).total
     line = {
-        **dataclasses.asdict(cell),
+        **cell.facts,
         **{name: getattr(total, name) for name in ("f1", "precision", "recall", "tp", "fp", "fn")},
         **{name: result.summary[name] for name in ("seconds", "rounds", "device")},
         "commit": commit,

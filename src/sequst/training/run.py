@@ -133,7 +133,7 @@ def make_accelerator(settings: Settings) -> Accelerator:
         precision = "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
     if device.type == "cuda":  # the CPU's kernels are deterministic as they are
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-        torch.use_deterministic_algorithms(settings.deterministic, warn_only=True)
+        torch.use_deterministic_algorithms(settings.deterministic)
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # nothing here reads memory it has not written
     AcceleratorState._reset_state(reset_partial_state=True)  # it is global: another run in this process may have set it
     return Accelerator(mixed_precision="no" if precision == "fp32" else precision, cpu=device.type == "cpu")

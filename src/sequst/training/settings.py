@@ -15,7 +15,7 @@ import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 import yaml
@@ -86,6 +86,7 @@ class Settings:
     def hash(self) -> str:
         """Equal for settings that differ in nothing but the seed and where they ran."""
         kept = {k: v for k, v in to_dict(self).items() if k not in ("seed", "device", "checkpoint_seconds", "keep_rounds")}
+        kept["encoder"] = PurePath(self.encoder).name  # the same weights may lie in other folders elsewhere
         return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:12]
 
 

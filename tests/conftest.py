@@ -1,0 +1,81 @@
+"""Shared pieces of the tests: a tiny encoder that loads in a blink, small taggers, and the command line."""
+
+from __future__ import annotations
+
+import os
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sequst.corpus.generated import generate
+from sequst.corpus.sampling import Split, sample
+
+REPOSITORY = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A BERT of 2 layers x 32 with random weights and a character-level word-piece vocabulary, as a local folder."""
+    import tokenizers
+    import torch
+    import transformers
+
+    folder = tmp_path_factory.mktemp("encoder") / "tiny"
+    characters = [chr(c) for c in range(33, 127)]
+    words = sorted({word.lower() for s in generate().pool for word in s.words if word.isalpha()})
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters, *(f"##{c}" for c in characters)]
+    vocabulary = list(dict.fromkeys([*vocabulary, *words]))
+    backend = tokenizers.BertWordPieceTokenizer(vocab={word: i for i, word in enumerate(vocabulary)}, lowercase=True)
+    backend.enable_truncation(16)  # as published encoders have it; sequst must switch it off
+    backend.enable_padding(length=16)
+    tokenizer = transformers.BertTokenizerFast(tokenizer_object=backend._tokenizer)
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        max_position_embeddings=128,
+    )  # fmt: skip
+    transformers.BertModel(config).save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def split() -> Split:
+    """A five-shot split of the generated corpus."""
+    return sample(generate().pool, 5)
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    """Write a file into the test's folder."""
+
+    def write_file(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write_file
+
+
+@pytest.fixture
+def sequst() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the command line in a process of its own."""
+
+    def run(*arguments: object, stdin: str | bytes = b"", **options: object) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "sequst", *map(str, arguments)],
+            input=stdin.encode() if isinstance(stdin, str) else stdin,
+            capture_output=True,
+            check=False,
+            **options,  # type: ignore[call-overload]
+        )
+        return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    return run

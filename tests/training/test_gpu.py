@@ -1,0 +1,34 @@
+"""On a GPU: run by hand with `pytest -m gpu`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from sequst.corpus.sampling import Split
+from sequst.methods.running import train
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_same_seed_gives_the_same_numbers(tmp_path: Path, tiny_encoder: str, split: Split, precision: str) -> None:
+    short = {"min_steps": 60, "epochs": 1, "evaluations": 3}
+    runs = [
+        train(split.labeled, tmp_path / str(i), dev=split.dev, encoder=tiny_encoder, device="cuda", precision=precision, teacher=short)
+        for i in range(2)
+    ]  # fmt: skip
+    first, second = (run.tagger.state_dict() for run in runs)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_cpu_and_gpu_agree(tmp_path: Path, tiny_encoder: str, split: Split) -> None:
+    result = train(split.labeled, tmp_path / "run", encoder=tiny_encoder, device="cuda", teacher={"min_steps": 60, "epochs": 1})
+    from sequst.tagger.tagger import Tagger
+
+    on_gpu = Tagger.load(result.path / "model", "cuda").predict(split.dev)
+    on_cpu = Tagger.load(result.path / "model", "cpu").predict(split.dev)
+    same = sum(a.tags == b.tags for a, b in zip(on_gpu, on_cpu, strict=True))
+    assert same >= len(split.dev) - 1
