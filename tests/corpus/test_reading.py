@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sequst.corpus.reading import read, read_file, stream
 from sequst.corpus.formats import guess
+from sequst.corpus.reading import read, read_file, stream
 from sequst.errors import DataError, SequstError, UsageError
 from sequst.files import Input
 

@@ -24,7 +24,7 @@ from sequst.tagger.tagger import Tagger
 from sequst.training.data import Data, DataFile, Files, load_data
 from sequst.training.directory import RunDirectory
 from sequst.training.progress import Progress, Silent
-from sequst.training.run import Run, describe_device
+from sequst.training.run import Run, describe_device, load_encoder
 from sequst.training.settings import Settings, from_dict, to_dict
 from sequst.version import __version__
 
@@ -72,7 +72,7 @@ def train(
         data = load_data(files, settings)
         if data.unlabeled and not method.unlabeled:
             progress.note(f"method {method.name} does not learn from unlabelled text: --unlabeled is checked and not used")
-        Tagger.from_encoder(settings.encoder, ["O"], max_length=settings.max_length, overlap=settings.overlap)
+        parameters = load_encoder(settings)
         facts = {
             "sequst": __version__,
             "torch": torch.__version__,
@@ -80,7 +80,7 @@ def train(
             "threads": torch.get_num_threads(),
         }
         directory = RunDirectory.create(path, settings, files, facts, Path(spool))
-    return _execute(directory, directory.files(), settings, method, data, progress)
+    return _execute(directory, directory.files(), settings, method, data, parameters, progress)
 
 
 def resume(path: str | Path, progress: Progress | None = None) -> Result:
@@ -91,17 +91,18 @@ def resume(path: str | Path, progress: Progress | None = None) -> Result:
     files, settings = directory.files(), directory.settings()
     torch.set_num_threads(directory.facts["threads"])
     method = find_method(settings.method)
-    return _execute(directory, files, settings, method, load_data(files, settings), progress or Silent())
+    data = load_data(files, settings)
+    return _execute(directory, files, settings, method, data, load_encoder(settings), progress or Silent())
 
 
 def _execute(
-    directory: RunDirectory, files: Files, settings: Settings, method: Method, data: Data, progress: Progress
+    directory: RunDirectory, files: Files, settings: Settings, method: Method, data: Data, parameters: int, progress: Progress
 ) -> Result:
     directory.lock()
     try:
         for note in [*data.notes, f"dev set: {data.dev_policy}"]:
             progress.note(note)
-        run = Run(settings, data, directory, progress)
+        run = Run(settings, data, directory, parameters, progress)
         tagger = method.load()(run)
         summary = _summary(run, method, evaluate(tagger, data.dev) if data.dev else None)
         tagger.save(directory.path / "model", summary)

@@ -12,7 +12,7 @@ from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 
 from sequst.corpus.sentence import Sentence
-from sequst.errors import SequstError
+from sequst.errors import SequstError, UsageError
 from sequst.evaluation.evaluating import evaluate
 from sequst.tagger.tagger import Tagger, labels_of, pick_device
 from sequst.training.data import Data
@@ -29,11 +29,13 @@ log = logging.getLogger(__name__)
 class Run:
     """Settings, data and the directory, with `new_tagger` and `train` on top of them."""
 
-    def __init__(self, settings: Settings, data: Data, directory: RunDirectory, progress: Progress | None = None) -> None:
+    def __init__(
+        self, settings: Settings, data: Data, directory: RunDirectory, parameters: int, progress: Progress | None = None
+    ) -> None:
         self.settings, self.data, self.directory = settings, data, directory
         self.progress: Progress = progress or Silent()
         self.labels = labels_of(data.labeled)
-        self.accelerator = make_accelerator(settings)
+        self.accelerator = make_accelerator(settings, parameters)
         self.rounds = 0
         """Rounds of self-training done so far."""
         self.seconds = 0.0
@@ -125,12 +127,26 @@ class Run:
         tagger.head.standardise(torch.cat(states))
 
 
-def make_accelerator(settings: Settings) -> Accelerator:
+BF16_FROM = 80_000_000
+"""Parameters from which bf16 pays on a GPU: below, a step waits for kernel launches, and casting adds to them."""
+
+
+def load_encoder(settings: Settings) -> int:
+    """Load the encoder and its tokenizer once, so that whatever is wrong with them is known now; returns its parameters."""
+    tagger = Tagger.from_encoder(settings.encoder, ["O"], max_length=settings.max_length, overlap=settings.overlap)
+    positions = getattr(tagger.encoder.config, "max_position_embeddings", None)
+    if positions is not None and settings.max_length > positions:
+        raise UsageError(f"max_length {settings.max_length}: {settings.encoder} has positions for {positions} sub-words only")
+    return sum(parameter.numel() for parameter in tagger.parameters())
+
+
+def make_accelerator(settings: Settings, parameters: int) -> Accelerator:
     """Accelerate on the device and in the precision that the settings ask for."""
     device = pick_device(settings.device)
     precision = settings.precision
     if precision == "auto":
-        precision = "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
+        helps = device.type == "cuda" and parameters >= BF16_FROM and torch.cuda.is_bf16_supported()
+        precision = "bf16" if helps else "fp32"
     if device.type == "cuda":  # the CPU's kernels are deterministic as they are
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(settings.deterministic)

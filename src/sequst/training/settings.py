@@ -30,11 +30,11 @@ class Phase:
 
     learning_rate: float = 1e-4
     """Peak learning rate of the encoder."""
-    head_learning_rate: float = 1e-3
-    """Peak learning rate of the head, which starts from nothing."""
+    head_learning_rate: float = 2e-4
+    """Peak learning rate of the head."""
     epochs: float = 5.0
     """Passes over the data, unless `min_steps` asks for more."""
-    min_steps: int = 300
+    min_steps: int = 600
     """Steps to take at least: a few dozen sentences need many more than `epochs` passes."""
     batch_size: int = 8
     """Sentences (windows of long ones) in a step."""
@@ -44,7 +44,7 @@ class Phase:
     """Share of the steps in which the learning rate rises."""
     max_gradient_norm: float = 1.0
     """Longer gradients are clipped to this norm."""
-    evaluations: int = 10
+    evaluations: int = 5
     """How many times the dev set is scored during the phase; the best weights are kept. Without a dev set the last are."""
 
 
@@ -69,7 +69,7 @@ class Settings:
     device: str = "auto"
     """`auto` (a GPU where there is one), `cpu` or `cuda`."""
     precision: str = "auto"
-    """`fp32`, `bf16`, or `auto`: bf16 on a GPU that has it, fp32 elsewhere."""
+    """`fp32`, `bf16`, or `auto`: bf16 for encoders of 80 million parameters and more on a GPU that has it, fp32 elsewhere."""
     deterministic: bool = True
     """On a GPU, choose deterministic kernels, so that the same seed gives the same numbers there too."""
     checkpoint_seconds: float = 60.0
