@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import gzip
 import io
 import json
@@ -125,15 +126,30 @@ def explained(path: Path, what_now: str = "nothing half-written was left behind"
 
 
 def _temporary(path: Path) -> Path:
+    """A name beside the path to write under; what killed processes left under such names is cleared away."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.*"):
+        owner, kind = left.name.rsplit(".", 2)[1:]
+        if kind in ("tmp", "old") and owner.isdigit() and not _is_alive(int(owner)):
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
     return path.with_name(f".{path.name}.{os.getpid()}.tmp")
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 @contextlib.contextmanager
 def atomic_text(path: str | Path) -> Iterator[IO[str]]:
     """Write a text file (gzipped where the name ends in .gz) that appears under its name only when it is whole."""
     path = Path(path)
-    temporary = _temporary(path)
     with explained(path):
+        temporary = _temporary(path)
         try:
             with contextlib.ExitStack() as stack:
                 raw: IO[bytes] = stack.enter_context(temporary.open("wb"))
@@ -143,6 +159,20 @@ def atomic_text(path: str | Path) -> Iterator[IO[str]]:
                 yield text
                 text.flush()
                 text.detach()
+            _sync(temporary)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def write_bytes(path: Path, data: bytes | memoryview, what_now: str) -> None:
+    """Write a file that appears under its name only when it is whole; `what_now` tells the way out where that fails."""
+    with explained(path, what_now):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = _temporary(path)
+        try:
+            with temporary.open("wb") as file:
+                file.write(data)
             _sync(temporary)
             temporary.replace(path)
         finally:
@@ -159,10 +189,9 @@ def write_json(path: str | Path, value: Any) -> None:
 def atomic_folder(path: str | Path) -> Iterator[Path]:
     """Fill a folder that appears under its name only when it is whole, in place of what was there."""
     path = Path(path)
-    temporary, old = _temporary(path), path.with_name(f".{path.name}.{os.getpid()}.old")
     with explained(path):
+        temporary, old = _temporary(path), path.with_name(f".{path.name}.{os.getpid()}.old")
         try:
-            shutil.rmtree(temporary, ignore_errors=True)
             temporary.mkdir(parents=True)
             yield temporary
             for file in temporary.rglob("*"):
@@ -187,11 +216,12 @@ def _sync(path: Path) -> None:
 def require_free(folder: str | Path, flag: str) -> Path:
     """The folder, if a new result may be put there: it does not exist yet, or it is empty."""
     folder = Path(folder)
-    if folder.is_file():
-        raise UsageError(f"{flag} {shorten(str(folder))} is a file; name a folder that does not exist yet")
-    if folder.is_dir() and any(folder.iterdir()):
-        raise UsageError(f"{flag} {shorten(str(folder))} is not empty; name a folder that does not exist yet")
-    parent = next(p for p in [folder, *folder.absolute().parents] if p.exists())
-    if not os.access(parent, os.W_OK | os.X_OK):
+    with explained(folder, "name another folder"):
+        if folder.exists() and not folder.is_dir():
+            raise UsageError(f"{flag} {shorten(str(folder))} is a file; name a folder that does not exist yet")
+        if folder.is_dir() and any(folder.iterdir()):
+            raise UsageError(f"{flag} {shorten(str(folder))} is not empty; name a folder that does not exist yet")
+        parent = next(p for p in [folder.absolute(), *folder.absolute().parents] if p.exists())
+    if not os.access(parent, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
         raise SequstError(f"{flag} {shorten(str(folder))}: no permission to write in {parent}; name another folder")
     return folder

@@ -19,7 +19,8 @@ Write = Callable[..., Path]
 def test_four_columns_with_documents_and_iob1(write: Write) -> None:
     path = write(
         "train.conll",
-        "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\nrejects VBZ I-VP O\nGerman JJ I-NP I-MISC\n\n-DOCSTART- -X- O O\n\nPeter NNP I-NP I-PER\n",
+        "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\nrejects VBZ I-VP O\nGerman JJ I-NP I-MISC\n\n"
+        "-DOCSTART- -X- O O\n\nPeter NNP I-NP I-PER\n",
     )
     reading = read_file(path)
     assert reading.scheme == "IOB1"

@@ -16,10 +16,8 @@ pytestmark = pytest.mark.gpu
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_the_same_seed_gives_the_same_numbers(tmp_path: Path, tiny_encoder: str, split: Split, precision: str) -> None:
     short = {"min_steps": 60, "epochs": 1, "evaluations": 3}
-    runs = [
-        train(split.labeled, tmp_path / str(i), dev=split.dev, encoder=tiny_encoder, device="cuda", precision=precision, teacher=short)
-        for i in range(2)
-    ]  # fmt: skip
+    options = {"encoder": tiny_encoder, "device": "cuda", "precision": precision, "teacher": short}
+    runs = [train(split.labeled, tmp_path / str(i), dev=split.dev, **options) for i in range(2)]
     first, second = (run.tagger.state_dict() for run in runs)
     assert all(torch.equal(first[name], second[name]) for name in first)
 

@@ -43,7 +43,9 @@ class RunDirectory:
     @staticmethod
     def require_free(path: str | Path) -> Path:
         path = Path(path)
-        if (path / "run.json").is_file():
+        with explained(path):
+            taken = (path / "run.json").is_file()
+        if taken:
             raise UsageError(
                 f"--output {path} holds a run already; continue it with `sequst train --resume {path}` or name another folder"
             )

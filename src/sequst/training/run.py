@@ -132,7 +132,11 @@ BF16_FROM = 80_000_000
 
 
 def load_encoder(settings: Settings) -> int:
-    """Load the encoder and its tokenizer once, so that whatever is wrong with them is known now; returns its parameters."""
+    """Load the encoder and its tokenizer once and look for the device, so that whatever is wrong with them is known now.
+
+    Returns the number of parameters.
+    """
+    pick_device(settings.device)
     tagger = Tagger.from_encoder(settings.encoder, ["O"], max_length=settings.max_length, overlap=settings.overlap)
     positions = getattr(tagger.encoder.config, "max_position_embeddings", None)
     if positions is not None and settings.max_length > positions:

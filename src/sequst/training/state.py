@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import io
-import os
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from sequst.files import explained
+from sequst.files import write_bytes
 
 
 def save_state(path: Path, state: dict[str, Any]) -> None:
     buffer = io.BytesIO()
     torch.save(state, buffer)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with explained(path, "free some space, then continue with --resume"):
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with temporary.open("wb") as file:
-                file.write(buffer.getbuffer())
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+    write_bytes(path, buffer.getbuffer(), "free some space, then continue with --resume")
 
 
 def load_state(path: Path) -> dict[str, Any]:

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+from seqeval.metrics import f1_score, precision_score, recall_score
+
+from sequst.evaluation.spans import Counts, score_spans
+
+TAGS = ["O", "B-X", "I-X", "B-Y", "I-Y", "B-Z", "I-Z"]
+
+
+def test_by_hand() -> None:
+    gold = [["B-X", "I-X", "O", "B-Y"], ["O", "B-Y"]]
+    predicted = [["B-X", "I-X", "B-Y", "O"], ["O", "B-X"]]
+    scores = score_spans(gold, predicted)
+    assert scores.total == Counts(tp=1, fp=2, fn=2)
+    assert scores.types == {"X": Counts(1, 1, 0), "Y": Counts(0, 1, 2)}
+    assert scores.total.precision == scores.total.recall == scores.total.f1 == pytest.approx(100 / 3)
+
+
+def test_equals_seqeval_on_random_tags() -> None:
+    rng = random.Random(0)
+    for _ in range(50):
+        lengths = [rng.randint(1, 12) for _ in range(rng.randint(1, 20))]
+        # the prediction copies much of the gold, so that there is something right
+        gold = [[rng.choice(TAGS) for _ in range(n)] for n in lengths]
+        predicted = [[tag if rng.random() < 0.8 else rng.choice(TAGS) for tag in tags] for tags in gold]
+        total = score_spans(gold, predicted).total
+        assert total.precision == pytest.approx(100 * precision_score(gold, predicted, zero_division=0))
+        assert total.recall == pytest.approx(100 * recall_score(gold, predicted, zero_division=0))
+        assert total.f1 == pytest.approx(100 * f1_score(gold, predicted, zero_division=0))
+
+
+def test_nothing_there_is_zero() -> None:
+    total = score_spans([["O"]], [["O"]]).total
+    assert (total.precision, total.recall, total.f1) == (0, 0, 0)
+
+
+def test_different_lengths_are_a_bug_of_the_caller() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        score_spans([["O"]], [])

@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from sequst.corpus.sampling import Split
+from sequst.errors import SequstError, UsageError
+from sequst.methods.registry import METHODS, find_method
+from sequst.methods.running import resume, train
+from sequst.tagger.tagger import Tagger
+from sequst.training.directory import RunDirectory
+
+SHORT = {"min_steps": 24, "epochs": 1, "evaluations": 4, "learning_rate": 1e-3}
+
+
+def untimed(summary: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in summary.items() if name != "seconds"}
+
+
+def summary(run: Path) -> dict[str, Any]:
+    return untimed(json.loads((run / "summary.json").read_text()))
+
+
+def metrics(run: Path) -> list[dict[str, Any]]:
+    return [untimed(json.loads(line)) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def files(split: Split, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data") / "split"
+    split.save(folder)
+    return folder
+
+
+def test_a_run_directory_has_what_it_says(files: Path, tiny_encoder: str, tmp_path: Path) -> None:
+    sources = {"dev": files / "dev.conll", "test": files / "unlabeled.conll"}
+    result = train(files / "labeled.conll", tmp_path / "run", **sources, encoder=tiny_encoder, teacher=SHORT)
+    left = {path.name for path in (tmp_path / "run").iterdir()}
+    assert left - {".lock"} == {"settings.yaml", "run.json", "inputs", "metrics.jsonl", "model", "summary.json"}
+    assert [line["step"] for line in metrics(tmp_path / "run")] == [6, 12, 18, 24]
+    assert result.summary["dev_set"].startswith("25 sentences of dev.conll")
+    assert result.summary == json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert max(line["dev_f1"] for line in metrics(tmp_path / "run")) == result.summary["dev_f1"]
+    assert len(result.tagger.predict("We play in Oslo.").tags) == 5
+    assert "dev set | 25 sentences" in (tmp_path / "run" / "model" / "README.md").read_text()
+
+
+def test_sentences_from_python_and_files_give_the_same(files: Path, split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    from_files = train(files / "labeled.conll", tmp_path / "a", dev=files / "dev.conll", encoder=tiny_encoder, teacher=SHORT)
+    from_lists = train(split.labeled, tmp_path / "b", dev=split.dev, encoder=tiny_encoder, teacher=SHORT)
+    assert from_files.summary["dev_f1"] == from_lists.summary["dev_f1"]
+    first, second = from_files.tagger.state_dict(), from_lists.tagger.state_dict()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_another_seed_gives_other_weights(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    first, second = (
+        train(split.labeled, tmp_path / str(seed), encoder=tiny_encoder, teacher=SHORT, seed=seed).tagger.state_dict()
+        for seed in (1, 2)
+    )
+    assert not torch.equal(first["head.linear.weight"], second["head.linear.weight"])
+
+
+# A process that kills itself, with SIGKILL, at a chosen moment of a run
+KILLER = """
+import os, signal, sys
+moment, count, about = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+del sys.argv[1:4]
+
+def killing(module, name):
+    import importlib
+    owner = importlib.import_module(module)
+    for part in name.split(".")[:-1]:
+        owner = getattr(owner, part)
+    leaf = name.split(".")[-1]
+    kept = getattr(owner, leaf)
+    calls = 0
+    def wrapped(*arguments, **options):
+        nonlocal calls
+        calls += about in str(arguments[:1])
+        if calls == count:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return kept(*arguments, **options)
+    setattr(owner, leaf, wrapped)
+
+killing(*moment.split(":"))
+sys.argv[0] = "sequst"
+from sequst.cli import main
+main()
+"""
+MOMENTS = {
+    # the function at whose n-th call, with this text in its first argument, the process dies
+    "first step": ("sequst.training.loop:_set_rate", 1, ""),
+    "mid-phase": ("sequst.training.loop:_set_rate", 14, ""),
+    "while saving a state": ("sequst.files:_sync", 2, "state.pt"),
+    "after the last step": ("sequst.training.directory:RunDirectory.finish_phase", 1, ""),
+    "while saving the phase": ("sequst.files:_sync", 1, "done.pt"),
+    "while saving the model": ("sequst.tagger.saving:write_json", 1, ""),
+    "while testing": ("sequst.methods.running:_test", 1, ""),
+    "before the summary": ("sequst.training.directory:RunDirectory.finish", 1, ""),
+}
+FLAGS = [f"--set=teacher.{name}={value}" for name, value in SHORT.items()]
+
+
+def command(files: Path, encoder: str, output: Path) -> list[str]:
+    """The command line of the run that `whole` is made by."""
+    data = {"labeled": "labeled.conll", "dev": "dev.conll", "test": "unlabeled.conll"}
+    inputs = [f"--{role}={files / name}" for role, name in data.items()]
+    return ["train", *inputs, f"--encoder={encoder}", f"--output={output}", "--set=checkpoint_seconds=0", *FLAGS]
+
+
+@pytest.fixture(scope="module")
+def whole(files: Path, tiny_encoder: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nobody stopped."""
+    output = tmp_path_factory.mktemp("whole") / "run"
+    train(
+        files / "labeled.conll",
+        output,
+        dev=files / "dev.conll",
+        test=files / "unlabeled.conll",
+        encoder=tiny_encoder,
+        checkpoint_seconds=0,
+        teacher=SHORT,
+    )
+    return output
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_killed_run_resumes_and_ends_the_same(
+    moment: str, whole: Path, files: Path, tiny_encoder: str, tmp_path: Path, sequst: Callable[..., Any]
+) -> None:
+    place, count, about = MOMENTS[moment]
+    run = tmp_path / "run"
+    killer = [sys.executable, "-c", KILLER, place, str(count), about, *command(files, tiny_encoder, run)]
+    killed = subprocess.run(killer, capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    assert not (run / "summary.json").exists()
+
+    resumed = sequst("train", "--resume", run, cwd=tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    assert summary(run) == summary(whole)
+    assert metrics(run) == metrics(whole)
+    assert (run / "model" / "model.safetensors").read_bytes() == (whole / "model" / "model.safetensors").read_bytes()
+    assert not [path for path in run.rglob("*") if path.name.endswith((".tmp", ".old"))]
+
+
+def test_a_finished_run_says_so(whole: Path, sequst: Callable[..., Any]) -> None:
+    assert resume(whole).was_finished
+    again = sequst("train", "--resume", whole)
+    assert again.returncode == 0
+    assert "this run is finished" in again.stdout
+
+
+def test_a_run_is_never_overwritten(whole: Path, split: Split, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"holds a run already; continue it with `sequst train --resume"):
+        train(split.labeled, whole)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "precious.txt").write_text("x")
+    with pytest.raises(UsageError, match="is not empty"):
+        train(split.labeled, tmp_path / "full")
+    assert (tmp_path / "full" / "precious.txt").read_text() == "x"
+
+
+def test_nothing_is_made_where_something_is_wrong(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    wrong: list[dict[str, Any]] = [
+        {"encoder": "no/such"}, {"method": "finetun"}, {"max_length": 5}, {"max_length": 500}, {"dev": tmp_path / "none"},
+        {"teacher": {"epochs": -1}}, {"sede": 1}, {"device": "abacus"},
+    ]  # fmt: skip
+    for options in wrong:
+        with pytest.raises(SequstError):
+            train(split.labeled, tmp_path / "run", **{"encoder": tiny_encoder, **options})
+        assert not (tmp_path / "run").exists(), options
+
+
+def test_changed_data_is_noticed_on_resuming(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    split.save(tmp_path / "data")
+    train(tmp_path / "data" / "labeled.conll", tmp_path / "run", encoder=tiny_encoder, teacher=SHORT)
+    (tmp_path / "run" / "summary.json").unlink()
+    (tmp_path / "data" / "labeled.conll").write_text("other B-X\n")
+    with pytest.raises(SequstError, match="has changed since the run began"):
+        resume(tmp_path / "run")
+
+
+def test_two_processes_do_not_share_a_run(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT)
+    (tmp_path / "run" / "summary.json").unlink()
+    first = RunDirectory.open(tmp_path / "run")
+    first.lock()
+    with pytest.raises(SequstError, match="another process is working on this run"):
+        resume(tmp_path / "run")
+    first.unlock()
+    assert not resume(tmp_path / "run").was_finished
+
+
+def test_a_run_directory_may_be_moved(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    before = train(split.labeled, tmp_path / "run", dev=split.dev, encoder=tiny_encoder, teacher=SHORT).summary
+    (tmp_path / "run" / "summary.json").unlink()
+    (tmp_path / "run").rename(tmp_path / "elsewhere")
+    assert untimed(resume(tmp_path / "elsewhere").summary) == untimed(before)
+
+
+def test_a_loss_that_is_not_finite_leaves_the_last_good_tagger(
+    split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sequst.methods.finetune as finetune
+
+    calls = 0
+    kept = finetune.cross_entropy
+
+    def broken(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return kept(*arguments) * (float("nan") if calls == 9 else 1.0)
+
+    monkeypatch.setattr(finetune, "cross_entropy", broken)
+    with pytest.raises(
+        SequstError, match=r"phase teacher of round 0: the loss is not finite at step 9 of 24(.|\n)*learning_rate=0.00025"
+    ):
+        train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT)
+    assert len(Tagger.load(tmp_path / "run" / "rounds" / "0" / "teacher" / "last-good").predict("We play").tags) == 2
+
+
+def test_a_full_disk_leaves_nothing_half_written_and_the_run_resumable(
+    files: Path, tiny_encoder: str, tmp_path: Path, whole: Path, sequst: Callable[..., Any]
+) -> None:
+    """A limit on the size of files stands in for the disk: the write of the weights fails in the middle."""
+    run = tmp_path / "run"
+
+    def limit() -> None:
+        import resource
+
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+
+    failed = sequst(*command(files, tiny_encoder, run), preexec_fn=limit)
+    assert failed.returncode == 1
+    assert "the disk is full or a quota is reached" in failed.stderr
+    assert "Traceback" not in failed.stderr
+    assert not (run / "model").exists()
+    assert not [path for path in run.rglob("*") if path.name.endswith((".tmp", ".old"))]
+    assert sequst("train", "--resume", run).returncode == 0
+    assert (run / "model" / "model.safetensors").read_bytes() == (whole / "model" / "model.safetensors").read_bytes()
+
+
+def test_methods_are_found_by_name() -> None:
+    assert all(callable(method.load()) for method in METHODS.values())
+    with pytest.raises(UsageError, match="unknown method 'fine-tune'; did you mean 'finetune'"):
+        find_method("fine-tune")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="changes its user, which only root may")
+def test_an_output_folder_without_permission(tmp_path: Path) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o555)
+    os.seteuid(65534)
+    try:
+        with pytest.raises(SequstError, match="ermission"):
+            RunDirectory.require_free(locked / "run")
+    finally:
+        os.seteuid(0)

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+import torch
+import transformers
+
+from sequst.corpus.sentence import Sentence
+from sequst.errors import SequstError, UsageError
+from sequst.tagger.tagger import Tagger, labels_of
+
+LABELS = ["O", "B-X", "I-X", "B-Y", "I-Y"]
+SENTENCES = [
+    ["We", "play", "The", "Planets", "in", "St.", "Gallen", "."],
+    ["x"],
+    ["zq" * 30, "\u200b", "U.S.", "a-b_c"],
+    ["Anna", "flew"] * 30,
+]
+
+
+def random_tagger(encoder: str, **options: Any) -> Tagger:
+    """A tagger whose head is random but decided, so that its tags vary."""
+    tagger = Tagger.from_encoder(encoder, LABELS, max_length=32, overlap=8, seed=1, **options)
+    with torch.no_grad():
+        tagger.head.linear.weight.normal_(generator=torch.Generator().manual_seed(2))
+    tagger.head.standardise(torch.randn(64, tagger.head.linear.in_features) * 0.3 + 0.1)
+    return tagger
+
+
+def test_save_load_predict_gives_the_same_tags(tiny_encoder: str, tmp_path: Path) -> None:
+    tagger = random_tagger(tiny_encoder)
+    before = tagger.predict(SENTENCES)
+    tagger.save(tmp_path / "m")
+    after = Tagger.load(tmp_path / "m").predict(SENTENCES)
+    assert [p.tags for p in before] == [p.tags for p in after]
+    assert len({tag for p in before for tag in p.tags}) > 2
+    for p, q in zip(before, after, strict=True):
+        assert p.confidences == pytest.approx(q.confidences, abs=1e-4)
+    assert {f.suffix for f in (tmp_path / "m").iterdir()} == {".json", ".md", ".safetensors"}
+
+
+def test_transformers_gives_the_same_tag_at_every_first_subword(tiny_encoder: str, tmp_path: Path) -> None:
+    random_tagger(tiny_encoder).save(tmp_path / "m")
+    ours = Tagger.load(tmp_path / "m").predict(SENTENCES[:2])
+    model = transformers.AutoModelForTokenClassification.from_pretrained(tmp_path / "m")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "m")
+    for words, prediction in zip(SENTENCES[:2], ours, strict=True):
+        encoded = tokenizer(words, is_split_into_words=True, return_tensors="pt")
+        best = model(**encoded).logits[0].argmax(-1).tolist()
+        places = encoded.word_ids()
+        tags = [model.config.id2label[best[places.index(word)]] for word in range(len(words))]
+        assert tuple(tags) == prediction.tags
+
+
+def test_batching_and_windows_do_not_change_a_sentence(tiny_encoder: str) -> None:
+    tagger = random_tagger(tiny_encoder)
+    together = tagger.predict(SENTENCES)
+    for words, prediction in zip(SENTENCES, together, strict=True):
+        alone = tagger.predict([words])[0]
+        assert alone.tags == prediction.tags
+        assert alone.confidences == pytest.approx(prediction.confidences, abs=1e-5)
+        assert len(prediction.tags) == len(words)
+
+
+def test_predicting_leaves_the_mode_as_it_was(tiny_encoder: str) -> None:
+    tagger = random_tagger(tiny_encoder).train()
+    assert tagger.predict("We play") == tagger.predict("We play")  # no dropout
+    assert tagger.training
+
+
+def byte_level_tokenizer() -> Any:
+    backend = tokenizers.ByteLevelBPETokenizer(add_prefix_space=True)
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    backend.train_from_iterator(["We play The Planets in St. Gallen ."] * 3, vocab_size=400, special_tokens=special)
+    return transformers.RobertaTokenizerFast(tokenizer_object=backend._tokenizer, add_prefix_space=True)
+
+
+SMALL = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 48, "vocab_size": 600}
+ARCHITECTURES = {
+    "mpnet": transformers.MPNetConfig(**SMALL),
+    "distilbert": transformers.DistilBertConfig(dim=32, n_layers=1, n_heads=2, hidden_dim=48, vocab_size=600),
+    "electra": transformers.ElectraConfig(embedding_size=16, **SMALL),
+    "deberta": transformers.DebertaV2Config(**SMALL),
+    "modernbert": transformers.ModernBertConfig(**SMALL, pad_token_id=0, cls_token_id=2, sep_token_id=3),
+    "roberta": transformers.RobertaConfig(**SMALL, pad_token_id=1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_any_encoder(name: str, tiny_encoder: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    transformers.AutoModel.from_config(ARCHITECTURES[name]).save_pretrained(tmp_path / "encoder")
+    tokenizer = byte_level_tokenizer() if name == "roberta" else transformers.AutoTokenizer.from_pretrained(tiny_encoder)
+    tokenizer.save_pretrained(tmp_path / "encoder")
+    tagger = random_tagger(str(tmp_path / "encoder"))
+    before = tagger.predict(SENTENCES)
+    tagger.save(tmp_path / "m")
+    assert [p.tags for p in Tagger.load(tmp_path / "m").predict(SENTENCES)] == [p.tags for p in before]
+    assert [len(p.tags) for p in before] == [len(words) for words in SENTENCES]
+
+
+def test_shapes_of_input(tiny_encoder: str) -> None:
+    tagger = random_tagger(tiny_encoder)
+    assert tagger.predict("We play.").words == ("We", "play", ".")
+    assert tagger.predict(["We", "play"]).words == ("We", "play")  # type: ignore[union-attr]
+    assert tagger.predict(("We", "play it")).words == ("We", "play it")
+    assert [p.words for p in tagger.predict(["We play", "hi"])] == [("We", "play"), ("hi",)]  # type: ignore[union-attr]
+    assert [p.words for p in tagger.predict([["We"], ["hi"]])] == [("We",), ("hi",)]  # type: ignore[union-attr]
+    assert tagger.predict(Sentence(("a",), id=7)).to_dict()["id"] == 7
+    assert tagger.predict([]) == []
+    assert tagger.predict("").tags == ()
+    for bad in (3, None, [3], [["a", 3]], {"a": 1}):
+        with pytest.raises(UsageError, match="a text"):
+            tagger.predict(bad)  # type: ignore[call-overload]
+
+
+def test_entities_and_offsets(tiny_encoder: str) -> None:
+    tagger = random_tagger(tiny_encoder)
+    text = "We play The Planets, in St. Gallen; at 3.5!"
+    record = tagger.predict(text).to_dict()
+    assert record["entities"]
+    for entity in record["entities"]:
+        assert text[entity["start_char"] : entity["end_char"]] == entity["text"]
+        assert 0 < entity["confidence"] <= 1
+    from_words = tagger.predict(["We", "play"]).to_dict()  # type: ignore[union-attr]
+    assert all(entity["start_char"] is None for entity in from_words["entities"])
+
+
+def test_labels_are_o_then_begin_and_inside_of_each_type() -> None:
+    assert labels_of([Sentence(("a", "b"), ("B-Y", "O")), Sentence(("a",), ("B-X",))]) == LABELS
+
+
+def test_what_is_no_model(tmp_path: Path, tiny_encoder: str) -> None:
+    with pytest.raises(UsageError, match="no model in"):
+        Tagger.load(tmp_path)
+    random_tagger(tiny_encoder).save(tmp_path / "run" / "model")
+    with pytest.raises(UsageError, match=r"did you mean .*model"):
+        Tagger.load(tmp_path / "run")
+    model = transformers.AutoModelForTokenClassification.from_pretrained(tiny_encoder)
+    model.save_pretrained(tmp_path / "other")
+    with pytest.raises(SequstError, match="labels are not IOB2 tags: LABEL_0"):
+        Tagger.load(tmp_path / "other")

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sequst.errors import SequstError, UsageError
+from sequst.training.data import DataFile, Files, load_data
+from sequst.training.settings import Settings
+
+Write = Callable[..., Path]
+LABELED = "".join(f"w{i} B-X\n\n" for i in range(10))
+
+
+def test_training_never_sees_the_tags_of_unlabelled_text(write: Write) -> None:
+    files = Files(DataFile(str(write("l.conll", LABELED))), DataFile(str(write("u.conll", "a B-X\nb O\n\nc O\n"))))
+    data = load_data(files, Settings())
+    assert [s.tags for s in data.unlabeled] == [None, None]
+    assert data.hidden_tags == [("B-X", "O"), ("O",)]
+
+
+def test_dev_policies_in_words(write: Write) -> None:
+    labeled = DataFile(str(write("l.conll", LABELED)))
+    dev = DataFile(str(write("d.conll", "a B-X\n")))
+    assert load_data(Files(labeled), Settings()).dev_policy.startswith("none;")
+    assert load_data(Files(labeled, dev=dev), Settings()).dev_policy.startswith("1 sentences of d.conll")
+    aside = load_data(Files(labeled), Settings(dev_fraction=0.3))
+    assert (len(aside.labeled), len(aside.dev)) == (7, 3)
+    assert aside.dev_policy.startswith("30% of the labelled sentences, 3 of 10, drawn with seed 12")
+    assert not {s.words for s in aside.labeled} & {s.words for s in aside.dev}
+    assert aside.dev == load_data(Files(labeled), Settings(dev_fraction=0.3)).dev
+    with pytest.raises(UsageError, match="exclude each other"):
+        load_data(Files(labeled, dev=dev), Settings(dev_fraction=0.3))
+
+
+def test_a_type_that_only_dev_has_is_told(write: Write) -> None:
+    files = Files(DataFile(str(write("l.conll", LABELED))), dev=DataFile(str(write("d.conll", "a B-NEW\n"))))
+    assert any("type NEW is in the dev set but never labelled" in note for note in load_data(files, Settings()).notes)
+
+
+def test_the_test_file_is_not_read(write: Write) -> None:
+    malformed = DataFile(str(write("t.conll", "not a row\n")))
+    load_data(Files(DataFile(str(write("l.conll", LABELED))), test=malformed), Settings())
+    with pytest.raises(UsageError, match="no such file"):
+        load_data(Files(DataFile(str(write("l.conll", LABELED))), test=DataFile("nowhere.conll")), Settings())
+
+
+def test_no_entity_and_too_little(write: Write) -> None:
+    with pytest.raises(SequstError, match="no entity at all"):
+        load_data(Files(DataFile(str(write("o.conll", "a O\n")))), Settings())
+    with pytest.raises(SequstError, match="at least two"):
+        load_data(Files(DataFile(str(write("one.conll", "a B-X\n")))), Settings(dev_fraction=0.5))
+
+
+def test_overlap_is_dropped_where_asked(write: Write) -> None:
+    labeled = DataFile(str(write("l.conll", LABELED)))
+    test = DataFile(str(write("t.conll", "w3 B-X\n")))
+    assert len(load_data(Files(labeled, test=test), Settings()).labeled) == 10
+    data = load_data(Files(labeled, test=test, drop_overlap=True), Settings())
+    assert len(data.labeled) == 9
+    assert any("1 sentences of labeled left out: test has them too" in note for note in data.notes)
+    with pytest.raises(SequstError, match="leaves no sentence in labeled"):
+        load_data(Files(labeled, test=labeled, drop_overlap=True), Settings())

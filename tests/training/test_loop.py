@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from sequst.corpus.sampling import Split
+from sequst.methods.finetune import labelled_loss
+from sequst.tagger.batches import Batch
+from sequst.tagger.tagger import Tagger, labels_of
+from sequst.training.loop import Diverged, Examples, Hooks, Outcome, _schedule, fit
+from sequst.training.run import make_accelerator
+from sequst.training.settings import Phase, Settings
+
+SHORT = Phase(learning_rate=1e-3, min_steps=20, epochs=1, evaluations=4)
+
+
+def start(encoder: str, split: Split) -> tuple[Tagger, Examples]:
+    tagger = Tagger.from_encoder(encoder, labels_of(split.labeled), seed=1)
+    windows = tagger.splitter.windows([s.words for s in split.labeled])
+    return tagger, Examples(windows, [tagger.label_ids(s.tags or ()) for s in split.labeled])
+
+
+def run(
+    encoder: str, split: Split, hooks: Hooks, state: dict[str, Any] | None = None, **options: Any
+) -> tuple[Tagger, Outcome]:
+    tagger, examples = start(encoder, split)
+    accelerator = make_accelerator(Settings(device="cpu"), 0)
+    objective = options.get("objective", labelled_loss)
+    return tagger, fit(tagger, examples, objective, options.get("phase", SHORT), accelerator, 7, hooks, state)
+
+
+def weights(tagger: Tagger) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in tagger.state_dict().items()}
+
+
+def equal(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:
+    return all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_the_schedule_rises_then_falls() -> None:
+    rates = [_schedule(step, 20, 0.1) for step in range(20)]
+    assert rates[:3] == [pytest.approx(1 / 3), pytest.approx(2 / 3), pytest.approx(1.0)]
+    assert rates[3:] == sorted(rates[3:], reverse=True)
+    assert rates[-1] == pytest.approx(1 / 18)
+    assert _schedule(0, 20, 0.0) == 1.0
+
+
+def test_it_learns_and_is_the_same_every_time(tiny_encoder: str, split: Split) -> None:
+    phase = Phase(learning_rate=3e-3, head_learning_rate=3e-3, min_steps=120, evaluations=3)
+    lines: list[dict[str, Any]] = []
+    first, outcome = run(tiny_encoder, split, Hooks(record=lines.append), phase=phase)
+    second, _ = run(tiny_encoder, split, Hooks(), phase=phase)
+    assert equal(weights(first), weights(second))
+    assert [line["step"] for line in lines] == [40, 80, 120]
+    assert lines[-1]["loss"] < 0.5 * lines[0]["loss"]
+    assert outcome.steps == 120
+
+
+def test_epochs_or_min_steps_whichever_is_more(tiny_encoder: str, split: Split) -> None:
+    # 25 sentences in batches of 8 are 4 steps an epoch
+    assert run(tiny_encoder, split, Hooks(), phase=Phase(epochs=2, min_steps=3))[1].steps == 8
+    assert run(tiny_encoder, split, Hooks(), phase=Phase(epochs=2, min_steps=10))[1].steps == 10
+    assert run(tiny_encoder, split, Hooks(), phase=Phase(epochs=0.5, min_steps=0))[1].steps == 2
+
+
+def test_the_best_weights_are_kept(tiny_encoder: str, split: Split) -> None:
+    seen: list[dict[str, Tensor]] = []
+    scores = iter([10.0, 30.0, 20.0, 30.0 - 1e-9])
+
+    def score(tagger: Tagger) -> float:
+        seen.append(weights(tagger))
+        return next(scores)
+
+    tagger, outcome = run(tiny_encoder, split, Hooks(score=score))
+    assert (outcome.best_step, outcome.dev_f1) == (10, 30.0)
+    assert equal(weights(tagger), seen[1])
+    assert not equal(weights(tagger), seen[3])
+
+
+def test_a_phase_resumed_from_any_state_ends_the_same(tiny_encoder: str, split: Split) -> None:
+    states: list[dict[str, Any]] = []
+
+    def keep(state: dict[str, Any]) -> None:
+        import copy
+
+        states.append(copy.deepcopy(state))
+
+    scores = {5: 1.0, 10: 5.0, 15: 2.0, 20: 3.0}
+    calls: list[int] = []
+
+    def score(tagger: Tagger) -> float:
+        calls.append(5 * (len(calls) + 1))
+        return scores[calls[-1]]
+
+    tagger, outcome = run(tiny_encoder, split, Hooks(score=score, save=keep, save_every=0))
+    assert len(states) == 4  # after every epoch but the last
+    for state in states:
+        calls[:] = [s for s in (5, 10, 15, 20) if s <= state["position"]["step"]]
+        again, resumed = run(tiny_encoder, split, Hooks(score=score), state=state)
+        assert equal(weights(again), weights(tagger))
+        assert (resumed.best_step, resumed.dev_f1, resumed.loss) == (outcome.best_step, outcome.dev_f1, outcome.loss)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_loss_that_is_not_finite_stops_before_the_step(tiny_encoder: str, split: Split, bad: float) -> None:
+    steps = 0
+    last: dict[str, Tensor] = {}
+
+    def objective(tagger: Tagger, batch: Batch) -> Tensor:
+        nonlocal steps, last
+        steps += 1
+        last = weights(tagger)
+        loss = labelled_loss(tagger, batch)
+        return loss * bad if steps == 7 else loss
+
+    tagger, examples = start(tiny_encoder, split)
+    with pytest.raises(Diverged, match="the loss at step 7 of 20"):
+        fit(tagger, examples, objective, SHORT, make_accelerator(Settings(device="cpu"), 0), 7, Hooks())
+    assert equal(weights(tagger), last)
+    assert all(value.isfinite().all() for value in weights(tagger).values())
+
+
+def test_the_learning_rate_of_the_head_is_its_own(tiny_encoder: str, split: Split) -> None:
+    def moved(phase: Phase) -> tuple[float, float]:
+        before = weights(start(tiny_encoder, split)[0])
+        after = weights(run(tiny_encoder, split, Hooks(), phase=phase)[0])
+        change = {name: float((after[name] - before[name]).abs().sum()) for name in before}
+        head = sum(value for name, value in change.items() if name.startswith("head.linear"))
+        return head, sum(change.values()) - head
+
+    still_head, moving_encoder = moved(
+        Phase(learning_rate=1e-3, head_learning_rate=1e-30, weight_decay=0, epochs=1, min_steps=4)
+    )
+    assert still_head < 1e-9
+    assert moving_encoder > 1

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from sequst.errors import UsageError
+from sequst.training.settings import Settings, describe, from_dict, load_settings, save_settings, template, to_dict
+
+Write = Callable[..., Path]
+
+
+def test_later_wins(write: Write) -> None:
+    path = write("s.yaml", "seed: 1\nmax_length: 32\nteacher:\n  epochs: 7\n  learning_rate: 1e-5\n")
+    settings = load_settings(path, ["teacher.epochs=9", "max_length=48"], seed=3, encoder=None)
+    assert (settings.seed, settings.max_length) == (3, 48)
+    assert (settings.teacher.epochs, settings.teacher.learning_rate) == (9.0, 1e-5)
+    assert settings.encoder == Settings().encoder
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("techer.epochs=3", "unknown setting 'techer'; did you mean 'teacher'"),
+        ("teacher.epoch=3", "unknown setting 'teacher.epoch'; did you mean 'teacher.epochs'"),
+        ("sead=3", "did you mean 'seed'"),
+        ("seed=x", "seed must be a whole number; found 'x'"),
+        ("seed=1.5", "seed must be a whole number"),
+        ("standardise=3", "standardise must be true or false"),
+        ("teacher=3", "teacher is a group of settings"),
+        ("seed.x=3", "seed must be a whole number"),
+        ("teacher.learning_rate=-1", "setting teacher.learning_rate=-1.0: must be above 0"),
+        ("teacher.learning_rate=nan", "must be a finite number"),
+        ("dev_fraction=1.5", "must be at least 0 and below 1"),
+        ("precision=fp8", "must be one of auto, fp32, bf16"),
+        ("teacher.epochs", "write it as name=value"),
+        ("seed=[", "not valid YAML"),
+    ],
+)
+def test_wrong_settings_are_named(override: str, message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        load_settings(None, [override])
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("content", ["- a\n- b\n", "a: [", "just text", b"\xff\xfe"])
+def test_bad_files(write: Write, content: str | bytes) -> None:
+    with pytest.raises(UsageError, match=r"--settings .*s\.yaml"):
+        load_settings(write("s.yaml", content))
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such file"):
+        load_settings(tmp_path / "none.yaml")
+
+
+def test_saved_settings_read_back(tmp_path: Path) -> None:
+    settings = load_settings(None, ["teacher.epochs=2.5", "encoder=bert-base-uncased"])
+    save_settings(settings, tmp_path / "s.yaml")
+    assert load_settings(tmp_path / "s.yaml") == settings
+
+
+def test_every_setting_has_a_docstring_and_the_template_is_the_defaults() -> None:
+    assert all(item.help for item in describe())
+    assert from_dict(yaml.safe_load(template())) == Settings()
+    assert to_dict(Settings()) == to_dict(from_dict(yaml.safe_load(template())))
+
+
+def test_the_hash_is_of_what_decides_the_numbers() -> None:
+    base = Settings()
+    assert base.hash == load_settings(None, ["seed=99", "device=cpu"]).hash
+    assert base.hash == load_settings(None, ["encoder=/some/where/minilm"]).hash
+    assert base.hash != load_settings(None, ["teacher.epochs=6"]).hash
