@@ -8,10 +8,13 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tiny models: threads would only wait for one another
 
+import io
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,18 +68,47 @@ def write(tmp_path: Path) -> Callable[..., Path]:
     return write_file
 
 
+Done = subprocess.CompletedProcess[str]
+
+
 @pytest.fixture
-def sequst() -> Callable[..., subprocess.CompletedProcess[str]]:
+def sequst_process() -> Callable[..., Done]:
     """Run the command line in a process of its own."""
 
-    def run(*arguments: object, stdin: str | bytes = b"", **options: object) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "sequst", *map(str, arguments)],
-            input=stdin.encode() if isinstance(stdin, str) else stdin,
-            capture_output=True,
-            check=False,
-            **options,  # type: ignore[call-overload]
-        )
-        return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+    def run(*arguments: object, **options: Any) -> Done:
+        command = [sys.executable, "-m", "sequst", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, check=False, text=True, stdin=subprocess.DEVNULL, **options)
+
+    return run
+
+
+@pytest.fixture
+def sequst(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
+    """Run the command line in this process, which has its imports behind it; everything else is as from a shell."""
+    from sequst.cli import main
+
+    def run(*arguments: object, stdin: str | bytes = b"", cwd: Path | None = None) -> Done:
+        streams = {name: io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for name in ("stdout", "stderr")}
+        content = stdin.encode() if isinstance(stdin, str) else stdin
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "argv", ["sequst", *map(str, arguments)])
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+            for name, stream in streams.items():
+                patch.setattr(sys, name, stream)
+            if cwd is not None:
+                patch.chdir(cwd)
+            try:
+                main()
+                code = 0
+            except SystemExit as end:
+                code = int(end.code or 0)
+            except Exception:
+                traceback.print_exc()
+                code = 1
+        shown = {}
+        for name, stream in streams.items():
+            stream.flush()
+            shown[name] = stream.buffer.getvalue().decode()  # type: ignore[attr-defined]
+        return subprocess.CompletedProcess(list(map(str, arguments)), code, shown["stdout"], shown["stderr"])
 
     return run

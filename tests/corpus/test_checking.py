@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from sequst.corpus.checking import Finding, check, drop_overlap, write_without_overlap
+from sequst.corpus.checking import Finding, check, drop_overlap, without_overlap, write_readings
 from sequst.corpus.reading import read, read_file
 
 Write = Callable[..., Path]
@@ -56,5 +56,7 @@ def test_overlap_is_dropped_from_the_less_protected_file(write: Write, tmp_path:
     }  # fmt: skip
     gone = [("dev", "test"), ("labeled", "dev"), ("labeled", "test"), ("unlabeled", "labeled"), ("unlabeled", "dev")]
     assert dropped == dict.fromkeys(gone, 1)
-    write_without_overlap(readings, tmp_path / "clean")
+    clean, findings = without_overlap(readings)
+    assert "1 sentences of unlabeled left out: dev has them too" in [finding.message for finding in findings]
+    write_readings(clean, tmp_path / "clean")
     assert [s.words for s in read(tmp_path / "clean" / "labeled.conll")] == [("a",)]

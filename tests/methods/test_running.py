@@ -230,7 +230,7 @@ def test_a_loss_that_is_not_finite_leaves_the_last_good_tagger(
 
 
 def test_a_full_disk_leaves_nothing_half_written_and_the_run_resumable(
-    files: Path, tiny_encoder: str, tmp_path: Path, whole: Path, sequst: Callable[..., Any]
+    files: Path, tiny_encoder: str, tmp_path: Path, whole: Path, sequst_process: Callable[..., Any]
 ) -> None:
     """A limit on the size of files stands in for the disk: the write of the weights fails in the middle."""
     run = tmp_path / "run"
@@ -241,13 +241,13 @@ def test_a_full_disk_leaves_nothing_half_written_and_the_run_resumable(
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
 
-    failed = sequst(*command(files, tiny_encoder, run), preexec_fn=limit)
+    failed = sequst_process(*command(files, tiny_encoder, run), preexec_fn=limit)
     assert failed.returncode == 1
     assert "the disk is full or a quota is reached" in failed.stderr
     assert "Traceback" not in failed.stderr
     assert not (run / "model").exists()
     assert not [path for path in run.rglob("*") if path.name.endswith((".tmp", ".old"))]
-    assert sequst("train", "--resume", run).returncode == 0
+    assert sequst_process("train", "--resume", run).returncode == 0
     assert (run / "model" / "model.safetensors").read_bytes() == (whole / "model" / "model.safetensors").read_bytes()
 
 

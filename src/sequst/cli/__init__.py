@@ -15,7 +15,7 @@ def main() -> None:
     arguments = sys.argv[1:]
     debug = "--debug" in arguments
     logger = logging.getLogger("sequst")
-    logger.addHandler(LogHandler())
+    logger.handlers = [LogHandler()]
     logger.setLevel(logging.DEBUG if debug else logging.INFO)
     try:
         app(args=[a for a in arguments if a != "--debug"], prog_name="sequst")

@@ -19,7 +19,10 @@ def check(
     word_column: WordColumn = None,
     tag_column: TagColumn = None,
     drop_overlap: Annotated[
-        str | None, typer.Option(help="Write the files without shared sentences into this folder.", metavar="DIR")
+        bool, typer.Option("--drop-overlap", help="Leave out what dev or test have too; see --output.")
+    ] = False,
+    output: Annotated[
+        str | None, typer.Option(help="Write the files as columns, without overlap, here.", metavar="DIR")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -30,7 +33,9 @@ def check(
     from sequst.cli.console import results
     from sequst.corpus import checking
     from sequst.corpus.reading import read_file
+    from sequst.files import require_free
 
+    folder = None if output is None else require_free(output, "--output")
     columns = {"word_column": word_column, "tag_column": tag_column}
     readings = {"labeled": read_file(labeled, format=labeled_format, **columns)}  # type: ignore[arg-type]
     if unlabeled is not None:
@@ -38,15 +43,17 @@ def check(
     for role, path in (("dev", dev), ("test", test)):
         if path is not None:
             readings[role] = read_file(path, format=labeled_format, **columns)  # type: ignore[arg-type]
-    findings = checking.check(readings)
+    dropped: list[checking.Finding] = []
+    if drop_overlap:
+        readings, dropped = checking.without_overlap(readings)
+    findings = [*checking.check(readings), *dropped]
     if encoder != "none":
         from sequst.tagger.coverage import check_coverage
 
         findings += check_coverage(readings, encoder, max_length)
-    if drop_overlap is not None:
-        checking.write_without_overlap(readings, drop_overlap)
-
     failed = any(finding.level == "error" for finding in findings)
+    if folder is not None and not failed:
+        checking.write_readings(readings, folder)
     if as_json:
         typer.echo(json.dumps({"ok": not failed, "findings": [dataclasses.asdict(f) for f in findings]}, ensure_ascii=False))
     else:

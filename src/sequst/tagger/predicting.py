@@ -31,11 +31,12 @@ SHAPES = (
 
 
 class Entity(NamedTuple):
-    """Words start to end (exclusive) of a sentence, and how sure the tagger is of the least sure of them."""
+    """Words start to end (exclusive) of a sentence, their text, and how sure the tagger is of the least sure of them."""
 
     type: str
     start: int
     end: int
+    text: str
     confidence: float
 
 
@@ -53,7 +54,10 @@ class Prediction:
 
     @property
     def entities(self) -> list[Entity]:
-        return [Entity(type_, start, end, min(self.confidences[start:end])) for type_, start, end in spans(self.tags)]
+        return [
+            Entity(type_, start, end, self.sentence.excerpt(start, end), min(self.confidences[start:end]))
+            for type_, start, end in spans(self.tags)
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form that `sequst predict` writes; character offsets are null where the input was words."""
@@ -69,7 +73,7 @@ class Prediction:
                     "end": entity.end,
                     "start_char": offsets[entity.start][0] if offsets is not None else None,
                     "end_char": offsets[entity.end - 1][1] if offsets is not None else None,
-                    "text": self.sentence.excerpt(entity.start, entity.end),
+                    "text": entity.text,
                     "confidence": round(entity.confidence, 6),
                 }
                 for entity in self.entities

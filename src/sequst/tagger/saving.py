@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import torch
 import transformers
 
 from sequst.corpus.tags import is_tag
 from sequst.errors import SequstError, UsageError, shorten
 from sequst.files import atomic_folder, read_json, write_json
 from sequst.tagger.card import model_card
-from sequst.tagger.encoders import load_tokenizer
+from sequst.tagger.encoders import load_tokenizer, loading
 from sequst.tagger.tagger import Tagger
 from sequst.version import __version__
 
@@ -41,6 +42,8 @@ def _save_model(tagger: Tagger, folder: Path) -> None:
     setattr(model, name, tagger.head.folded())
     try:
         model.save_pretrained(folder)
+        for weights in folder.glob("*.safetensors"):  # they come readable by their owner alone
+            weights.chmod((folder / "config.json").stat().st_mode)
     finally:
         setattr(model, name, identity)
 
@@ -55,7 +58,10 @@ def load(folder: str | Path) -> Tagger:
         )
         raise UsageError(f"no model in {shorten(str(folder))}: it has no config.json{hint}")
     facts = read_json(folder / FACTS) if (folder / FACTS).is_file() else {}
-    model = _load_model(folder)
+    with loading(f"the model in {folder}"):
+        model = transformers.AutoModelForTokenClassification.from_pretrained(
+            folder, dtype=torch.float32, use_safetensors=True, local_files_only=True
+        )
     labels = [str(model.config.id2label[i]) for i in range(model.config.num_labels)]
     if not all(map(is_tag, labels)):
         raise SequstError(f"{folder}: its labels are not IOB2 tags: {', '.join(labels[:6])}")
@@ -63,19 +69,3 @@ def load(folder: str | Path) -> Tagger:
     return Tagger(
         model, tokenizer, labels, learnt=True, max_length=facts.get("max_length", 128), overlap=facts.get("overlap", 16)
     )
-
-
-def _load_model(folder: Path) -> Any:
-    import torch
-
-    level = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    try:
-        return transformers.AutoModelForTokenClassification.from_pretrained(
-            folder, dtype=torch.float32, use_safetensors=True, local_files_only=True
-        )
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
-        raise SequstError(f"{folder}: the model cannot be loaded ({str(error).splitlines()[0][:200]})") from error
-    finally:
-        transformers.logging.set_verbosity(level)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sequst.corpus.checking import drop_overlap
+from sequst.corpus.checking import drop_overlap, overlap_messages
 from sequst.corpus.columns import TagUse
 from sequst.corpus.counting import count_types
 from sequst.corpus.reading import hide_tags, read_file
@@ -145,11 +145,10 @@ def _without_overlap(parts: dict[str, list[Sentence]], files: Files) -> tuple[di
     if files.test is not None:
         protected["test"] = files.test.read("ignored")[0]
     kept, dropped = drop_overlap(protected)
-    notes = [f"{count} sentences of {role} left out: {other} has them too" for (role, other), count in dropped.items()]
     for role in parts:
         if not kept[role]:
             raise SequstError(f"--drop-overlap leaves no sentence in {role}: every one is in another file too")
-    return {role: kept[role] for role in parts}, notes
+    return {role: kept[role] for role in parts}, overlap_messages(dropped)
 
 
 def _set_aside(labeled: list[Sentence], share: float, seed: int) -> tuple[list[Sentence], list[Sentence]]:

@@ -1,0 +1,229 @@
+"""Every verb from the outside: what it prints, what it writes, how it exits."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sequst.corpus.sampling import Split
+from sequst.methods.running import train
+
+Cli = Callable[..., Any]
+Write = Callable[..., Path]
+SHORT = ["--set=teacher.min_steps=4", "--set=teacher.epochs=0.1", "--set=teacher.evaluations=1"]
+
+
+@pytest.fixture(scope="module")
+def model(split: Split, tiny_encoder: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tagger of the tiny encoder that has learnt enough to find something."""
+    run = tmp_path_factory.mktemp("model") / "run"
+    phase = {"min_steps": 150, "learning_rate": 3e-3, "head_learning_rate": 3e-3, "evaluations": 1}
+    train([*split.labeled, *split.unlabeled[:100]], run, encoder=tiny_encoder, teacher=phase)
+    return run / "model"
+
+
+def test_predict_text(model: Path, write: Write, sequst: Cli) -> None:
+    texts = ["Anna Lindqvist is flying to Lisbon tomorrow.", "", "We play  The Planets in Oslo on Friday ."]
+    done = sequst("predict", model, write("in.txt", "\n".join(texts)))
+    assert done.returncode == 0, done.stderr
+    assert "read as text, by its content: line 1" in done.stderr
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [record["id"] for record in records] == [1, 2]
+    for record, text in zip(records, (texts[0], texts[2]), strict=True):
+        assert set(record) == {"id", "words", "tags", "entities"}
+        assert len(record["words"]) == len(record["tags"])
+        assert record["entities"]
+        for entity in record["entities"]:
+            assert set(entity) == {"type", "start", "end", "start_char", "end_char", "text", "confidence"}
+            assert text[entity["start_char"] : entity["end_char"]] == entity["text"]
+            assert record["words"][entity["start"]] in entity["text"]
+
+
+def test_predict_is_deterministic_in_every_form(model: Path, write: Write, tmp_path: Path, sequst: Cli) -> None:
+    path = write("in.jsonl", '{"id": "a", "words": ["Anna", "sings"]}\n{"text": "In Oslo", "id": 9}\n{"text": ""}\n')
+    to_screen = sequst("predict", model, path)
+    assert sequst("predict", model, path, "--output", tmp_path / "out.jsonl.gz").returncode == 0
+    by_pipe = sequst("predict", model, "-", "--input-format", "jsonl", stdin=gzip.compress(path.read_bytes()))
+    assert to_screen.stdout == by_pipe.stdout == gzip.decompress((tmp_path / "out.jsonl.gz").read_bytes()).decode()
+    first, second, third = map(json.loads, to_screen.stdout.splitlines())
+    assert (first["id"], second["id"], third["id"], third["words"]) == ("a", 9, 3, [])
+
+
+def test_predict_columns(model: Path, write: Write, sequst: Cli) -> None:
+    done = sequst("predict", model, write("in.conll", "Anna\tNNP\nsings\tVBZ\n\nOslo\tNNP\n"), "--format", "conll")
+    rows = done.stdout.split("\n")
+    assert [row.split("\t")[0] for row in rows] == ["Anna", "sings", "", "Oslo", "", ""]
+    assert all(len(row.split("\t")) == 2 for row in rows if row)
+
+
+def test_predict_survives_odd_words(model: Path, write: Write, sequst: Cli) -> None:
+    done = sequst("predict", model, write("in.txt", f"{'x' * 100_000} \u200b and {'. ' * 3000}\n"))
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert len(record["words"]) == len(record["tags"]) == 3003
+
+
+def test_predict_writes_nothing_where_the_input_breaks_off(model: Path, write: Write, tmp_path: Path, sequst: Cli) -> None:
+    done = sequst("predict", model, write("in.jsonl", '{"words": ["a"]}\n{"words": 1}\n'), "--output", tmp_path / "out")
+    assert done.returncode == 1
+    assert "in.jsonl:2: found words 1" in done.stderr
+    assert not list(tmp_path.glob("*out*"))
+
+
+def test_predict_into_a_closed_pipe(model: Path, write: Write) -> None:
+    path = write("in.txt", "We play in Oslo .\n" * 5000)
+    shell = f"{sys.executable} -m sequst predict {model} {path} | head -1"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, check=False)
+    assert len(done.stdout.splitlines()) == 1
+    assert b"Traceback" not in done.stderr
+    assert b"bug" not in done.stderr
+
+
+def test_evaluate(model: Path, split: Split, tmp_path: Path, sequst: Cli) -> None:
+    from sequst.corpus.writing import write_conll
+
+    write_conll(tmp_path / "dev.conll", split.dev)
+    done = sequst("evaluate", model, tmp_path / "dev.conll", "--json")
+    scores = json.loads(done.stdout)
+    assert set(scores) >= {"precision", "recall", "f1", "types", "ece", "sentences"}
+    assert scores["sentences"] == 25
+    assert 20 < scores["f1"] <= 100
+    assert set(scores["types"]) == {"person", "place", "company", "work", "date"}
+    table = sequst("evaluate", model, tmp_path / "dev.conll").stdout
+    assert f"{scores['f1']:.2f}" in table
+    assert "expected calibration error" in table
+
+
+def test_evaluate_with_types_the_model_does_not_know(model: Path, write: Write, sequst: Cli) -> None:
+    done = sequst("evaluate", model, write("t.conll", "a B-NEW\n\nb B-NEW\n"), "--json")
+    assert done.returncode == 0
+    assert "does not know the type NEW; its 2 entities count as missed" in done.stderr
+    assert json.loads(done.stdout)["types"]["NEW"]["fn"] == 2
+
+
+def test_check(write: Write, tmp_path: Path, tiny_encoder: str, sequst: Cli) -> None:
+    good = write("good.conll", "".join(f"w{i} B-X\n\n" for i in range(5)) + "long O\n" * 100 + "\n\u200b O\n")
+    done = sequst("check", "--labeled", good, "--encoder", tiny_encoder)
+    assert done.returncode == 0, done.stdout
+    assert "training may start" in done.stdout
+    assert "1 sentences are longer than 64 sub-words and will be split" in done.stdout
+    assert "no sub-word for 1 words" in done.stdout
+    bad = write("bad.conll", "a B-X\n\nb\n\nc Y\n")
+    done = sequst("check", "--labeled", bad, "--dev", good, "--encoder", "none", "--json")
+    assert done.returncode == 1
+    errors = [f["message"] for f in json.loads(done.stdout)["findings"] if f["level"] == "error"]
+    assert len(errors) == 2
+    assert "bad.conll:3" in errors[0]
+    test = write("test.conll", "w3 B-X\n")
+    assert (
+        "1 sentences of labeled are in test too" in sequst("check", "--labeled", good, "--test", test, "--encoder=none").stdout
+    )
+    clean = ["--encoder=none", "--drop-overlap", "--output", tmp_path / "clean"]
+    done = sequst("check", "--labeled", good, "--test", test, *clean)
+    assert done.returncode == 0
+    assert "1 sentences of labeled left out: test has them too" in done.stdout
+    assert "w3" not in (tmp_path / "clean" / "labeled.conll").read_text()
+
+
+def test_sample(write: Write, tmp_path: Path, sequst: Cli) -> None:
+    rows = "".join(f"w{i} B-X\nv O\n\nu{i} B-Y\n\n" for i in range(20))
+    done = sequst("sample", "-", "--shots", 3, "--seed", 5, "--output", tmp_path / "s", "--sampler", "mentions", stdin=rows)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((tmp_path / "s" / "summary.json").read_text())
+    assert (summary["labeled"]["mentions"], summary["dev"]["mentions"], summary["unlabeled"]["mentions"]) == (6, 6, 28)
+    assert {path.name for path in (tmp_path / "s").iterdir()} == {
+        "labeled.conll",
+        "dev.conll",
+        "unlabeled.conll",
+        "summary.json",
+    }
+
+
+def test_train_from_standard_input_and_resume_it(split: Split, tiny_encoder: str, tmp_path: Path, sequst: Cli) -> None:
+    split.save(tmp_path / "data")
+    rows = (tmp_path / "data" / "labeled.conll").read_text()
+    done = sequst("train", "--labeled", "-", "--encoder", tiny_encoder, "--output", tmp_path / "run", *SHORT, stdin=rows)
+    assert done.returncode == 0, done.stderr
+    assert "<stdin>: read as conll" in done.stderr
+    assert "dev set: none" in done.stdout
+    (tmp_path / "run" / "summary.json").unlink()
+    assert sequst("train", "--resume", tmp_path / "run").returncode == 0
+
+
+def test_methods_and_settings(sequst: Cli, write: Write) -> None:
+    assert [row["name"] for row in json.loads(sequst("methods", "--json").stdout)] == ["finetune"]
+    template = sequst("settings").stdout
+    assert "  # Peak learning rate of the encoder." in template
+    from sequst.training.settings import Settings, load_settings
+
+    assert load_settings(write("all.yaml", template)) == Settings()
+
+
+LABELED = "Anna B-PER\nsings O\n"
+CASES: dict[str, tuple[str | bytes, list[str], int, str]] = {
+    # what is in l.conll, further flags, the exit code, what the message says
+    "no flags": ("", ["--no-such-flag"], 2, "No such option"),
+    "empty": ("", [], 1, "l.conll is empty"),
+    "no entity": ("a O\n", [], 1, "no entity at all"),
+    "NUL": (b"a\0 O\n", [], 1, "l.conll:1: found a NUL byte"),
+    "not UTF-8": (b"\xe9t\xe9 O\n", [], 1, "l.conll:1: found byte 0xe9"),
+    "no tags": ("just words here\n", ["--labeled-format=text"], 1, "has no tags"),
+    "words alone": ("Anna\nsings\n", [], 1, "expected at least 2, for a word and its tag"),
+    "unknown method": (LABELED, ["--method=finetun"], 2, "unknown method 'finetun'; did you mean 'finetune'?"),
+    "unknown setting": (LABELED, ["--set=techer.epochs=1"], 2, "did you mean 'teacher'?"),
+    "unknown format": (LABELED, ["--labeled-format=conl"], 2, "did you mean 'conll'?"),
+    "missing dev file": (LABELED, ["--dev=nowhere.conll"], 2, "nowhere.conll: no such file"),
+    "missing encoder": (LABELED, ["--encoder=no/such"], 1, "cannot load the encoder 'no/such'"),
+    "dev twice": (LABELED, ["--dev=l.conll", "--dev-fraction=0.5"], 2, "exclude each other"),
+    "one sentence, a fraction": (LABELED, ["--dev-fraction=0.5"], 1, "at least two labelled sentences"),
+    "resume and more": (LABELED, ["--resume=run"], 2, "leave out --labeled, --output"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_input_to_train(case: str, write: Write, tmp_path: Path, sequst: Cli) -> None:
+    content, flags, code, message = CASES[case]
+    write("l.conll", content)
+    before = {path.name for path in tmp_path.iterdir()}
+    done = sequst("train", "--labeled", "l.conll", "--output", "run", *flags, cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == before
+    errors = done.stderr[done.stderr.find("error:") :].strip().splitlines()
+    assert len(errors) <= 3
+
+
+def test_debug_shows_the_traceback(write: Write, tmp_path: Path, sequst: Cli) -> None:
+    done = sequst("train", "--labeled", write("l.conll", ""), "--output", tmp_path / "run", "--debug")
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["predict", "nowhere", "in.txt"], 2, "in.txt: no such file"),
+        (["predict", "nowhere", "l.conll"], 2, "no model in 'nowhere'"),
+        (["predict", "nowhere", "l.conll", "--format", "xml"], 2, "--format xml"),
+        (["evaluate", "nowhere", "l.conll"], 2, "no model in 'nowhere'"),
+        (["sample", "l.conll", "--shots", "0", "--output", "s"], 2, "--shots 0"),
+        (["sample", "l.conll", "--shots", "1", "--output", "."], 2, "is not empty"),
+        (["train", "--resume", "."], 2, "no run is there"),
+        (["train", "--labeled", "l.conll"], 2, "missing --output"),
+        (["demo", "--output", "."], 2, "is not empty"),
+    ],
+)
+def test_misuse(arguments: list[str], code: int, message: str, write: Write, tmp_path: Path, sequst: Cli) -> None:
+    write("l.conll", LABELED)
+    done = sequst(*arguments, cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["l.conll"]
