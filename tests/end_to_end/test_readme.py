@@ -1,0 +1,89 @@
+"""What the README and the docs promise."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).parent.parent.parent
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_python_example_runs_as_it_stands(tmp_path: Path) -> None:
+    [code] = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert len([line for line in code.splitlines() if line.strip()]) <= 10
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found = re.search(r"test F1 ([\d.]+)", done.stdout)
+    assert found is not None
+    assert float(found[1]) > 50  # 60 where this was measured; an untrained head is below 5
+    assert re.search(r"^(person|work|place|date) +\S.* \d+%$", done.stdout, re.MULTILINE)
+
+
+def test_every_verb_of_the_readme_has_the_flags_it_shows(sequst: Callable[..., Any]) -> None:
+    shown = [line.split("#")[0] for line in README.splitlines() if line.startswith("sequst ")]
+    assert len(shown) >= 7
+    for line in shown:
+        words = line.split()
+        help_text = sequst(words[1], "--help").stdout
+        for flag in re.findall(r"--[a-z-]+", line):
+            assert flag in help_text, (words[1], flag)
+
+
+def test_the_error_in_the_readme_is_the_error_that_comes(tmp_path: Path, sequst: Callable[..., Any]) -> None:
+    (tmp_path / "labeled.conll").write_text("Anna B-PER\nin O\nOslo I-LOC\n")
+    done = sequst("train", "--labeled", "labeled.conll", "--output", "run", cwd=tmp_path)
+    expected = next(line for line in README.splitlines() if line.startswith("error: "))
+    assert expected in done.stderr
+
+
+def test_links_lead_somewhere() -> None:
+    for page in [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md"), *REPOSITORY.glob("results/*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), (page, target)
+
+
+def test_the_settings_page_is_what_the_command_prints(sequst: Callable[..., Any]) -> None:
+    assert (REPOSITORY / "docs/reference/settings.yaml").read_text(encoding="utf-8") == sequst("settings").stdout
+
+
+def test_the_table_of_the_readme_is_what_the_results_say() -> None:
+    import statistics
+
+    from sequst.experiments.cells import KEYS, read_results
+
+    lines = read_results(REPOSITORY / "results" / "finetune.jsonl")
+    assert all(tuple(line) == KEYS for line in lines)
+    for dataset in ("conll03", "snips", "mit_restaurant", "mit_movie"):
+        scores = [line["f1"] for line in lines if (line["experiment"], line["dataset"]) == ("main-10shot", dataset)]
+        assert len(scores) == 5
+        assert f"{statistics.mean(scores):.2f} ± {statistics.stdev(scores):.2f}" in README
+    [full] = [line["f1"] for line in lines if line["experiment"] == "full-data"]
+    assert f"{full:.2f}" in README
+
+
+@pytest.mark.timeout(600)
+def test_demo(tmp_path: Path) -> None:
+    import json
+
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    command = [sys.executable, "-m", "sequst", "demo", "--seed", "12", "--output", str(tmp_path / "d")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((tmp_path / "d" / "summary.json").read_text())
+    assert set(summary) == {"finetune"}
+    assert summary["finetune"]["f1"] > 50
+    assert summary["finetune"]["seconds"] < 300
+    assert f"{summary['finetune']['f1']:.2f}" in done.stdout
+    assert io.StringIO(done.stdout).readline().split() == ["method", "test", "F1", "seconds"]
