@@ -50,7 +50,7 @@ def shorten(value: object, limit: int = 60) -> str:
     """Quote a piece of input for a message, however long or odd it is."""
     text = value if isinstance(value, str) else repr(value)
     clipped = text if len(text) <= limit else text[:limit] + "…"
-    return repr(clipped) if isinstance(value, str) else clipped
+    return ascii(clipped) if not clipped.isprintable() else repr(clipped) if isinstance(value, str) else clipped
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

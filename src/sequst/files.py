@@ -1,4 +1,4 @@
-"""Files in and out: transparent gzip, standard input, and writes that are whole or not there at all."""
+"""Files out: writes that are whole or not there at all."""
 
 from __future__ import annotations
 
@@ -10,94 +10,11 @@ import io
 import json
 import os
 import shutil
-import sys
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
-from sequst.errors import Problem, SequstError, UsageError, shorten
-
-STDIN = "-"
-_BUFFER = 1 << 20
-_GZIP_MAGIC = b"\x1f\x8b"
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-
-Report = Callable[[Problem], None]
-"""Takes a malformed place: either keeps it or raises."""
-
-
-class Input:
-    """A text file, gzipped or not, or standard input (`-`), as numbered lines of UTF-8."""
-
-    def __init__(self, path: str | Path, name: str | None = None) -> None:
-        self.is_stdin = str(path) == STDIN
-        self.name = name or ("<stdin>" if self.is_stdin else str(path))
-        self._path = Path(path)
-        self._stream: io.BufferedReader | None = None
-        if self.is_stdin:
-            self._stream = _gunzip(io.BufferedReader(cast(Any, sys.stdin.buffer), _BUFFER))
-        else:
-            self._check()
-
-    def _check(self) -> None:
-        if self._path.is_dir():
-            raise UsageError(f"{self.name} is a directory; name a file in it")
-        try:
-            with self._path.open("rb"):
-                pass
-        except FileNotFoundError:
-            raise UsageError(f"{self.name}: no such file") from None
-        except OSError as error:
-            raise UsageError(f"{self.name}: cannot be opened ({error.strerror})") from None
-
-    def lines(self, report: Report) -> Iterator[tuple[int, str]]:
-        """(line number from 1, the line without its end); undecodable lines are reported and left out."""
-        with contextlib.ExitStack() as stack:
-            stream = self._stream or stack.enter_context(
-                _gunzip(cast(io.BufferedReader, self._path.open("rb", buffering=_BUFFER)))
-            )
-            number = 0
-            try:
-                for number, raw in enumerate(stream, 1):
-                    line = self._decode(number, raw, report)
-                    if line is not None:
-                        yield number, line
-            except (OSError, EOFError, zlib.error) as error:
-                if isinstance(error, SequstError):
-                    raise
-                report(Problem(self.name, number + 1, f"unreadable data ({error})", "a whole, undamaged file"))
-
-    def _decode(self, number: int, raw: bytes, report: Report) -> str | None:
-        if number == 1:
-            if raw.startswith(_UTF16_MARKS):
-                report(Problem(self.name, 1, "UTF-16 text", "UTF-8; convert it: iconv -f UTF-16 -t UTF-8"))
-                return None
-            raw = raw.removeprefix(b"\xef\xbb\xbf")
-        if b"\0" in raw:
-            report(Problem(self.name, number, "a NUL byte", "text; is this a binary file?"))
-            return None
-        try:
-            return raw.decode("utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            found = f"byte 0x{raw[error.start]:02x} at column {error.start + 1}, which is not UTF-8"
-            report(Problem(self.name, number, found, "UTF-8; convert it, e.g. iconv -f LATIN1 -t UTF-8"))
-            return None
-
-    def head(self) -> Iterator[str]:
-        """The lines that a guess of the format may look at, still unread: all of a file, of standard input what has come."""
-        if self._stream is None:
-            yield from (line for _, line in self.lines(lambda problem: None))
-            return
-        peeked = self._stream.peek(_BUFFER).removeprefix(b"\xef\xbb\xbf")
-        for raw in peeked.split(b"\n")[: -1 if len(peeked) >= io.DEFAULT_BUFFER_SIZE else None]:
-            yield raw.decode("utf-8", errors="replace").rstrip("\r")
-
-
-def _gunzip(stream: io.BufferedReader) -> io.BufferedReader:
-    if stream.peek(2)[:2] == _GZIP_MAGIC:
-        return io.BufferedReader(cast(Any, gzip.GzipFile(fileobj=stream)), _BUFFER)
-    return stream
+from sequst.errors import SequstError, UsageError, shorten
 
 
 def read_json(path: Path) -> Any:
@@ -120,6 +37,8 @@ def explained(path: Path, what_now: str = "nothing half-written was left behind"
         # safetensors reports a full disk as an exception of its own that only its text tells apart
         full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "No space left" in str(error)
         if not (isinstance(error, OSError) or full or "I/O error" in str(error)):
+            raise
+        if isinstance(error, BrokenPipeError):
             raise
         reason = "the disk is full or a quota is reached" if full else getattr(error, "strerror", None) or str(error)
         raise SequstError(f"cannot write {path}: {reason}; {what_now}") from error
@@ -146,23 +65,39 @@ def _is_alive(process: int) -> bool:
 
 @contextlib.contextmanager
 def atomic_text(path: str | Path) -> Iterator[IO[str]]:
-    """Write a text file (gzipped where the name ends in .gz) that appears under its name only when it is whole."""
+    """Write a text file (gzipped where the name ends in .gz) that appears under its name only when it is whole.
+
+    A device or a pipe, which cannot be replaced, is written to as it comes.
+    """
     path = Path(path)
     with explained(path):
-        temporary = _temporary(path)
+        direct = path.exists() and not path.is_file()
+        target = path if direct else _temporary(path)
         try:
             with contextlib.ExitStack() as stack:
-                raw: IO[bytes] = stack.enter_context(temporary.open("wb"))
+                raw: IO[bytes] = stack.enter_context(target.open("wb"))
                 if path.suffix == ".gz":
                     raw = cast(IO[bytes], stack.enter_context(gzip.GzipFile(fileobj=raw, filename="", mode="wb", mtime=0)))
                 text = io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
                 yield text
                 text.flush()
                 text.detach()
-            _sync(temporary)
-            temporary.replace(path)
+            if not direct:
+                _sync(target)
+                target.replace(path)
         finally:
-            temporary.unlink(missing_ok=True)
+            if not direct:
+                target.unlink(missing_ok=True)
+
+
+def require_writable(path: str | Path, flag: str) -> None:
+    """An error now, and not after the work, where a file cannot be written under this name."""
+    path = Path(path)
+    with explained(path, "name another file"):
+        if path.is_dir():
+            raise UsageError(f"{flag} {shorten(str(path))} is a folder; name a file")
+        if not path.absolute().parent.is_dir():
+            raise UsageError(f"{flag} {shorten(str(path))}: there is no folder {path.absolute().parent}")
 
 
 def write_bytes(path: Path, data: bytes | memoryview, what_now: str) -> None:
@@ -186,8 +121,8 @@ def write_json(path: str | Path, value: Any) -> None:
 
 
 @contextlib.contextmanager
-def atomic_folder(path: str | Path) -> Iterator[Path]:
-    """Fill a folder that appears under its name only when it is whole, in place of what was there."""
+def atomic_folder(path: str | Path, replace: bool = False) -> Iterator[Path]:
+    """Fill a folder that appears under its name only when it is whole; with `replace`, in place of what was there."""
     path = Path(path)
     with explained(path):
         temporary, old = _temporary(path), path.with_name(f".{path.name}.{os.getpid()}.old")
@@ -197,9 +132,11 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
             for file in temporary.rglob("*"):
                 if file.is_file():
                     _sync(file)
-            if path.exists() and any(path.iterdir()):
+            if replace and path.exists():
                 path.rename(old)
-            temporary.rename(path)
+            temporary.rename(path)  # fails where somebody has put something there meanwhile
+        except SequstError as error:
+            raise type(error)(str(error).replace(str(temporary), str(path))) from error
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
             shutil.rmtree(old, ignore_errors=True)

@@ -129,7 +129,7 @@ def test_check(write: Write, tmp_path: Path, tiny_encoder: str, sequst: Cli) -> 
     done = sequst("check", "--labeled", good, "--test", test, *clean)
     assert done.returncode == 0
     assert "1 sentences of labeled left out: test has them too" in done.stdout
-    assert "w3" not in (tmp_path / "clean" / "labeled.conll").read_text()
+    assert "w3" not in (tmp_path / "clean" / "labeled.jsonl").read_text()
 
 
 def test_sample(write: Write, tmp_path: Path, sequst: Cli) -> None:
@@ -183,7 +183,9 @@ CASES: dict[str, tuple[str | bytes, list[str], int, str]] = {
     "missing encoder": (LABELED, ["--encoder=no/such"], 1, "cannot load the encoder 'no/such'"),
     "dev twice": (LABELED, ["--dev=l.conll", "--dev-fraction=0.5"], 2, "exclude each other"),
     "one sentence, a fraction": (LABELED, ["--dev-fraction=0.5"], 1, "at least two labelled sentences"),
-    "resume and more": (LABELED, ["--resume=run"], 2, "leave out --labeled, --output"),
+    "resume and more": (LABELED, ["--resume=run", "--seed=0"], 2, "leave out --labeled, --output, --seed"),
+    "unknown device": (LABELED, ["--device=meta"], 2, "unknown device 'meta'"),
+    "too long": (LABELED, ["--set=max_length=600"], 2, "max_length 600: the encoder minilm does not take so many"),
 }
 
 
@@ -199,6 +201,35 @@ def test_bad_input_to_train(case: str, write: Write, tmp_path: Path, sequst: Cli
     assert {path.name for path in tmp_path.iterdir()} == before
     errors = done.stderr[done.stderr.find("error:") :].strip().splitlines()
     assert len(errors) <= 3
+
+
+def test_one_standard_input(sequst: Cli) -> None:
+    assert "only one of the files" in sequst("check", "--labeled", "-", "--dev", "-").stderr
+
+
+def test_odd_types_are_printed_as_they_are(write: Write, tmp_path: Path, sequst: Cli) -> None:
+    path = write("m.jsonl", '{"words": ["a"], "tags": ["B-[/b]"]}\n{"words": ["b"], "tags": ["B-[/b]"]}\n')
+    done = sequst("sample", path, "--shots", 1, "--output", tmp_path / "s")
+    assert done.returncode == 0, done.stderr
+    assert "[/b]" in done.stdout
+
+
+def test_predict_to_what_is_no_file(model: Path, write: Write, tmp_path: Path, sequst: Cli) -> None:
+    path = write("in.txt", "We play .\n")
+    assert "is a folder" in sequst("predict", model, path, "--output", tmp_path).stderr
+    assert "there is no folder" in sequst("predict", model, path, "--output", tmp_path / "no" / "out").stderr
+    assert sequst("predict", model, path, "--output", "/dev/null").returncode == 0
+    assert not Path("/dev/null").is_file()
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "sequst", "predict", model, path],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert "cannot write <stdout>: the disk is full" in done.stderr
 
 
 def test_debug_shows_the_traceback(write: Write, tmp_path: Path, sequst: Cli) -> None:

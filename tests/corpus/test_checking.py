@@ -59,4 +59,4 @@ def test_overlap_is_dropped_from_the_less_protected_file(write: Write, tmp_path:
     clean, findings = without_overlap(readings)
     assert "1 sentences of unlabeled left out: dev has them too" in [finding.message for finding in findings]
     write_readings(clean, tmp_path / "clean")
-    assert [s.words for s in read(tmp_path / "clean" / "labeled.conll")] == [("a",)]
+    assert [s.words for s in read(tmp_path / "clean" / "labeled.jsonl")] == [("a",)]

@@ -11,7 +11,7 @@ import pytest
 from sequst.corpus.formats import guess
 from sequst.corpus.reading import read, read_file, stream
 from sequst.errors import DataError, SequstError, UsageError
-from sequst.files import Input
+from sequst.inputs import Input
 
 Write = Callable[..., Path]
 
@@ -35,7 +35,7 @@ def test_tag_first_is_noticed_and_can_be_told(write: Write) -> None:
     told = read_file(path, tag_column=0, word_column=1)
     assert noticed.sentences == told.sentences
     assert noticed.sentences[0].words == ("show", "steve", "mcqueen")
-    assert "begins with its tag" in str(noticed.guess)
+    assert "begin with their tag" in str(noticed.guess)
 
 
 def test_byte_order_mark_crlf_and_gzip(write: Write) -> None:
@@ -62,6 +62,8 @@ def test_words_may_hold_odd_white_space_and_separators(write: Write) -> None:
         ("a.jsonl", '{"words": ["a"], "tags": ["O"]}\n', "jsonl"),
         ("a", '{"words": ["a"], "tags": ["O"]}\n', "jsonl"),
         ("a.txt.gz", gzip.compress(b"Anna B-PER\n\n"), "conll"),
+        ("a.txt", "Anna\tB-PER", "conll"),
+        ("a.txt", "He took the U-Bahn\n", "text"),  # a single sentence that ends in what could be a tag
     ],
 )
 def test_auto(write: Write, name: str, content: str | bytes, format: str) -> None:
@@ -112,6 +114,10 @@ def test_spans_keep_text_and_offsets(write: Write) -> None:
         ("a.jsonl", '{"text": "Anna", "spans": [[0, 9, "PER"]]}', 1, "0 to 9", "4"),
         ("a.jsonl", '{"text": "Anna Lind", "spans": [[0, 9, "PER"], [5, 9, "X"]]}', 1, "overlapping", "share"),
         ("a.jsonl", '{"text": "Anna", "spans": [[0, 4, "a b"]]}', 1, "a b", "without spaces"),
+        ("a.jsonl", '{"words": ["\\ud800"], "tags": ["O"]}', 1, "half a character", "pairs"),
+        ("a.jsonl", '{"words": [' + "9" * 5000 + "]}", 1, "invalid JSON", "object"),
+        ("a.bio", "O\tshow\nB-X\tme\nX\tit\nO\tnow\n", 3, "'X' as the tag", "B-TYPE"),  # the tag comes first here
+        ("a.txt.gz", gzip.compress(b"Anna\tB-PER\n\n")[:-9], 1, "unreadable", "whole"),
     ],
 )
 def test_malformed_rows_are_named(write: Write, name: str, content: str | bytes, line: int, found: str, expected: str) -> None:
@@ -140,8 +146,9 @@ def test_a_labelled_file_without_tags_says_why_it_was_read_as_text(write: Write)
 
 @pytest.mark.parametrize("content", ["", "\n \n\t\n", "-DOCSTART- O\n"])
 def test_empty_files(write: Write, content: str) -> None:
-    with pytest.raises(SequstError, match="is empty"):
-        read(write("a.conll", content))
+    for name in ("a.conll", "a.txt"):
+        with pytest.raises(SequstError, match="is empty"):
+            read_file(write(name, content)).require()
 
 
 def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
@@ -168,9 +175,40 @@ def test_standard_input_is_guessed_and_streamed(monkeypatch: pytest.MonkeyPatch,
     raw = io.BytesIO(gzip.compress(content) if packed else content)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(raw))
     source = Input("-")
-    how = guess(source, tag_use="ignored")
+    how = guess(source)
     assert how.format == "text"
     assert [s.words for s in stream(source, how)] == [("Anna", "lives", "in", "Oslo", "."), ("She", "sings", ".")]
+
+
+def test_the_beginning_of_a_stream_is_looked_at_and_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = '{"words": ["' + "x" * 70_000 + '"]}'
+    for content in (line, line + "\n" + line):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+        source = Input("-")
+        assert guess(source).format == "jsonl"
+        assert {len(s.words[0]) for s in stream(source, guess(source))} == {70_000}
+
+
+def test_a_pipe_by_name(tmp_path: Path) -> None:
+    import os
+    import threading
+
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=("Anna\tB-PER\n\n",))
+    writer.start()
+    assert read(tmp_path / "pipe")[0].words == ("Anna",)
+    writer.join()
+
+
+def test_closed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(UsageError, match="standard input is closed"):
+        Input("-")
+
+
+def test_predicting_reads_tag_first_files_as_training_does(write: Write) -> None:
+    source = Input(write("mit.bio", "O\tshow\nB-ACTOR\tsteve\n"))
+    assert [s.words for s in stream(source, guess(source))] == [("show", "steve")]
 
 
 def test_streaming_stops_at_the_first_malformed_line(write: Write) -> None:

@@ -201,6 +201,34 @@ def test_two_processes_do_not_share_a_run(split: Split, tiny_encoder: str, tmp_p
     assert not resume(tmp_path / "run").was_finished
 
 
+def test_of_two_runs_that_begin_together_one_is_refused(
+    split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sequst.methods.running as running
+
+    kept = running.load_encoder
+
+    def late(settings: Any) -> int:
+        monkeypatch.setattr(running, "load_encoder", kept)
+        train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT, seed=1)  # the other one overtakes
+        return kept(settings)
+
+    monkeypatch.setattr(running, "load_encoder", late)
+    with pytest.raises(SequstError, match="cannot write"):
+        train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT, seed=2)
+    assert resume(tmp_path / "run").summary["seed"] == 1
+
+
+def test_a_relative_encoder_is_found_again(
+    split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(tiny_encoder).parent)
+    train(split.labeled, tmp_path / "run", encoder="tiny", teacher=SHORT)
+    (tmp_path / "run" / "summary.json").unlink()
+    monkeypatch.chdir(tmp_path)
+    assert not resume(tmp_path / "run").was_finished
+
+
 def test_a_run_directory_may_be_moved(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
     before = train(split.labeled, tmp_path / "run", dev=split.dev, encoder=tiny_encoder, teacher=SHORT).summary
     (tmp_path / "run" / "summary.json").unlink()

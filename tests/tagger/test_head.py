@@ -50,6 +50,12 @@ def test_a_standardised_head_learns_small_states_that_a_plain_one_does_not() -> 
     assert correct[False] < 0.6
 
 
+def test_states_that_do_not_differ_are_left_alone() -> None:
+    head = SoftmaxHead(8, 2, dropout=0.0)
+    head.standardise(torch.full((1, 8), 3.0))
+    assert (float(head.scale.max()), float(head.mean.max())) == (1.0, 0.0)
+
+
 def test_the_seed_decides_the_first_weights() -> None:
     same = [SoftmaxHead(8, 2, 0.1, seed=4).linear.weight for _ in range(2)]
     assert torch.equal(*same)

@@ -106,22 +106,29 @@ def test_a_phase_resumed_from_any_state_ends_the_same(tiny_encoder: str, split: 
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_a_loss_that_is_not_finite_stops_before_the_step(tiny_encoder: str, split: Split, bad: float) -> None:
-    steps = 0
-    last: dict[str, Tensor] = {}
+def test_a_loss_that_is_not_finite_leaves_weights_whose_loss_was(tiny_encoder: str, split: Split, bad: float) -> None:
+    seen: list[dict[str, Tensor]] = []
 
     def objective(tagger: Tagger, batch: Batch) -> Tensor:
-        nonlocal steps, last
-        steps += 1
-        last = weights(tagger)
+        seen.append(weights(tagger))
         loss = labelled_loss(tagger, batch)
-        return loss * bad if steps == 7 else loss
+        return loss * bad if len(seen) == 7 else loss
 
     tagger, examples = start(tiny_encoder, split)
-    with pytest.raises(Diverged, match="the loss at step 7 of 20"):
+    with pytest.raises(Diverged, match="the loss at step 7 of 20") as stop:
         fit(tagger, examples, objective, SHORT, make_accelerator(Settings(device="cpu"), 0), 7, Hooks())
-    assert equal(weights(tagger), last)
+    # weights are put aside whenever the dev set is about to be scored: before step 5, that is after step 4
+    assert stop.value.good_step == 4
+    assert equal(weights(tagger), seen[4])
+
+
+def test_weights_that_blew_up_are_not_called_good(tiny_encoder: str, split: Split) -> None:
+    tagger, examples = start(tiny_encoder, split)
+    wild = Phase(learning_rate=1e38, head_learning_rate=1e38, min_steps=20, epochs=1, warmup=0)
+    with pytest.raises(Diverged):
+        fit(tagger, examples, labelled_loss, wild, make_accelerator(Settings(device="cpu"), 0), 7, Hooks())
     assert all(value.isfinite().all() for value in weights(tagger).values())
+    assert all(0 < c <= 1 for c in tagger.predict("We play in Oslo").confidences)
 
 
 def test_the_learning_rate_of_the_head_is_its_own(tiny_encoder: str, split: Split) -> None:

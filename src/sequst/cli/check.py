@@ -21,9 +21,7 @@ def check(
     drop_overlap: Annotated[
         bool, typer.Option("--drop-overlap", help="Leave out what dev or test have too; see --output.")
     ] = False,
-    output: Annotated[
-        str | None, typer.Option(help="Write the files as columns, without overlap, here.", metavar="DIR")
-    ] = None,
+    output: Annotated[str | None, typer.Option(help="Write the files, as JSON lines, into this folder.", metavar="DIR")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Look the data over before training. Exits with 0 where training may start, else with 1."""
@@ -34,6 +32,9 @@ def check(
     from sequst.corpus import checking
     from sequst.corpus.reading import read_file
     from sequst.files import require_free
+    from sequst.inputs import require_one_stdin
+
+    require_one_stdin((labeled, unlabeled, dev, test))
 
     folder = None if output is None else require_free(output, "--output")
     columns = {"word_column": word_column, "tag_column": tag_column}
@@ -60,6 +61,6 @@ def check(
         styles = {"error": "bold red", "warning": "yellow", "note": "dim"}
         for finding in findings:
             results.print(f"{finding.level:8}", style=styles[finding.level], end="")
-            results.print(finding.message, markup=False, soft_wrap=True)
+            results.print(finding.message, soft_wrap=True)
         results.print("training cannot start: mend the errors above" if failed else "training may start")
     raise typer.Exit(1 if failed else 0)

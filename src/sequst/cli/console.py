@@ -8,17 +8,17 @@ from typing import NoReturn
 
 from rich.console import Console
 
-notes = Console(stderr=True, highlight=False, soft_wrap=True)
-results = Console(highlight=False)
+notes = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+results = Console(highlight=False, markup=False)
 
 
 def note(message: str) -> None:
-    notes.print(message, style="dim", markup=False)
+    notes.print(message, style="dim")
 
 
 def fail(message: str, code: int) -> NoReturn:
-    notes.print("[bold red]error:[/] ", end="")
-    notes.print(message, markup=False)
+    notes.print("error: ", style="bold red", end="")
+    notes.print(message)
     sys.exit(code)
 
 

@@ -20,6 +20,7 @@ def predict(
     import contextlib
     import json
     import sys
+    from pathlib import Path
 
     from sequst.cli.console import note
     from sequst.cli.progress import make_progress
@@ -27,12 +28,15 @@ def predict(
     from sequst.corpus.reading import stream
     from sequst.corpus.writing import conll_block
     from sequst.errors import UsageError, nearest
-    from sequst.files import Input, atomic_text
+    from sequst.files import atomic_text, explained, require_writable
+    from sequst.inputs import Input
 
     if format not in ("jsonl", "conll"):
         raise UsageError(f"--format {format}: {nearest(format, ('jsonl', 'conll'))}")
+    if output is not None:
+        require_writable(output, "--output")
     source = Input(input)
-    how = guess(source, input_format, word_column, tag_use="ignored")
+    how = guess(source, input_format, word_column)
     if how.reason != "as told":
         note(f"{source.name}: read as {how}")
 
@@ -44,6 +48,7 @@ def predict(
     with contextlib.ExitStack() as stack:
         if output is None:
             sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+            stack.enter_context(explained(Path("<stdout>")))
         file = sys.stdout if output is None else stack.enter_context(atomic_text(output))
         if output is not None:
             progress.begin("predict", 0)
@@ -55,3 +60,4 @@ def predict(
                 file.write(conll_block(prediction.words, prediction.tags))
             if output is not None:
                 progress.advance()
+        file.flush()

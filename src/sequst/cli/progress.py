@@ -80,7 +80,10 @@ class LineProgress:
             note(f"{self._phase}: {self._done}{of} {self._unit}, {rate:.1f}/s{left} {self._values}".rstrip())
 
     def end(self) -> None:
+        if not self._phase:
+            return
         note(f"{self._phase}: {self._done} {self._unit} in {time.monotonic() - self._begun:.0f} s {self._values}".rstrip())
+        self._phase = ""
 
     def note(self, message: str) -> None:
         note(message)

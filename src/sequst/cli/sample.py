@@ -44,4 +44,4 @@ def sample(
     results.print(table)
     for type_, got in split.short.items():
         note(f"type {type_} has too few for both sets: {got}")
-    results.print(f"written to {folder}", markup=False)
+    results.print(f"written to {folder}")

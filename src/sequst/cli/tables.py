@@ -31,10 +31,10 @@ def print_scores(scores: dict[str, Any]) -> None:
 def print_result(result: Result) -> None:
     summary = result.summary
     if result.was_finished:
-        results.print(f"{result.path}: this run is finished; nothing to do", markup=False)
+        results.print(f"{result.path}: this run is finished; nothing to do")
     if summary.get("test"):
         print_scores(summary["test"])
     dev = "" if summary["dev_f1"] is None else f", F1 {summary['dev_f1']:.2f}"
-    results.print(f"dev set: {summary['dev_set']}{dev}", markup=False)
-    results.print(f"model: {result.path / 'model'} ({summary['seconds']:.0f} s on {summary['device']})", markup=False)
+    results.print(f"dev set: {summary['dev_set']}{dev}")
+    results.print(f"model: {result.path / 'model'} ({summary['seconds']:.0f} s on {summary['device']})")
     note(f"try it: echo 'A sentence of yours .' | sequst predict {result.path / 'model'} -")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -44,10 +45,11 @@ def train(
     given = {
         "--labeled": labeled, "--unlabeled": unlabeled, "--dev": dev, "--dev-fraction": dev_fraction, "--test": test,
         "--output": output, "--method": method, "--encoder": encoder, "--seed": seed, "--settings": settings,
-        "--set": set_, "--device": device,
+        "--set": set_ or None, "--device": device, "--labeled-format": labeled_format, "--unlabeled-format": unlabeled_format,
+        "--word-column": word_column, "--tag-column": tag_column, "--drop-overlap": drop_overlap,
     }  # fmt: skip
     if resume is not None:
-        extra = [flag for flag, value in given.items() if value]
+        extra = [flag for flag, value in given.items() if value is not None and value is not False and value != "auto"]
         if extra:
             raise UsageError(f"--resume goes on with the run as it was begun: leave out {', '.join(extra)}")
     elif labeled is None or output is None:
@@ -89,5 +91,6 @@ def train(
             )
     except KeyboardInterrupt:
         progress.end()
-        fail(f"stopped; go on with: sequst train --resume {place}", 130)
+        begun = place is not None and (Path(place) / "run.json").is_file()
+        fail(f"stopped; go on with: sequst train --resume {place}" if begun else "stopped before the run began", 130)
     print_result(result)

@@ -12,7 +12,7 @@ from sequst.corpus.counting import count_types, count_words
 from sequst.corpus.reading import Reading
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans
-from sequst.corpus.writing import write_conll
+from sequst.corpus.writing import write_jsonl
 from sequst.files import atomic_folder
 
 Level = Literal["error", "warning", "note"]
@@ -162,7 +162,7 @@ def overlap_messages(dropped: Mapping[tuple[str, str], int]) -> list[str]:
 
 
 def write_readings(readings: Mapping[str, Reading], folder: Path) -> None:
-    """Write ROLE.conll for every file, all or none."""
+    """Write ROLE.jsonl for every file, all or none."""
     with atomic_folder(folder) as temporary:
         for role, reading in readings.items():
-            write_conll(temporary / f"{role}.conll", reading.sentences)
+            write_jsonl(temporary / f"{role}.jsonl", reading.sentences)

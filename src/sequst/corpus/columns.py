@@ -9,7 +9,7 @@ from typing import Literal
 from sequst.corpus.sentence import Sentence, Source
 from sequst.corpus.tags import is_tag
 from sequst.errors import Problem, shorten
-from sequst.files import Report
+from sequst.inputs import Report
 
 DOCUMENT_START = "-DOCSTART-"
 TagUse = Literal["required", "optional", "ignored"]

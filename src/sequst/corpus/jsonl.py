@@ -12,7 +12,7 @@ from sequst.corpus.sentence import Offsets, Sentence, Source
 from sequst.corpus.tags import Span, is_tag, tags_of
 from sequst.corpus.words import split_words
 from sequst.errors import Problem, shorten
-from sequst.files import Report
+from sequst.inputs import Report
 
 _SHAPES = '{"words": [...], "tags": [...]} or {"text": "...", "spans": [{"start": 0, "end": 5, "type": "..."}]}'
 
@@ -38,7 +38,7 @@ def read_jsonl(name: str, lines: Iterable[tuple[int, str]], tag_use: TagUse, rep
 def _parse(line: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise _Malformed(f"invalid JSON ({error})", f"one object a line, {_SHAPES}") from None
     if not isinstance(record, dict):
         raise _Malformed(shorten(record), f"an object, {_SHAPES}")
@@ -59,6 +59,7 @@ def _sentence(record: dict[str, Any], tag_use: TagUse, ordinal: int, source: Sou
         text = record["text"]
         if not isinstance(text, str):
             raise _Malformed(f"text {shorten(text)}", "a string as text")
+        _require_text(text)
         offsets = tuple(split_words(text))
         words = tuple(text[start:end] for start, end in offsets)
         tags = None if tag_use == "ignored" else _tags_from_spans(record.get("spans"), text, offsets)
@@ -77,7 +78,14 @@ def _words(value: Any) -> tuple[str, ...]:
     for word in value:
         if not isinstance(word, str) or not word.strip(" ") or any(c in word for c in "\t\r\n\0"):
             raise _Malformed(f"{shorten(word)} among the words", "non-empty strings without tabs and line ends")
+        _require_text(word)
     return tuple(value)
+
+
+def _require_text(text: str) -> None:
+    """JSON can escape halves of characters, which are no text."""
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise _Malformed(f"half a character in {shorten(text)}", "whole characters: surrogates only in pairs")
 
 
 def _tags(value: Any, length: int) -> tuple[str, ...] | None:

@@ -13,7 +13,7 @@ from sequst.corpus.plain import read_text
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import Scheme, detect_scheme, to_iob2, violations
 from sequst.errors import DataError, Problem, SequstError
-from sequst.files import Input, Report
+from sequst.inputs import Input, Report
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,14 @@ def read_file(
 ) -> Reading:
     """Read a whole file, collecting its malformed places instead of stopping at the first; messages call it `name`."""
     source = Input(path, name)
-    how = guess(source, format, word_column, tag_column, tag_use)
+    how = guess(source, format, word_column, tag_column)
     problems: list[Problem] = []
-    if how.format == "text" and tag_use == "required":
+    sentences = list(_sentences(source, how, tag_use, problems.append))
+    if how.format == "text" and tag_use == "required" and sentences and not problems:
         raise SequstError(
             f"{source.name} has no tags: it was read as {how}.\n"
             "Training needs words with tags: a column file (--labeled-format conll) or JSON lines (--labeled-format jsonl)"
         )
-    sentences = list(_sentences(source, how, tag_use, problems.append))
     scheme = detect_scheme(s.tags for s in sentences if s.tags is not None) if any(s.tags for s in sentences) else None
     if scheme is not None:
         sentences = _turn(sentences, scheme, problems.append)

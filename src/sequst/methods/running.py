@@ -16,9 +16,9 @@ import torch
 
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.writing import write_jsonl
-from sequst.errors import SequstError, UsageError
+from sequst.errors import SequstError
 from sequst.evaluation.evaluating import Evaluation, evaluate
-from sequst.files import STDIN
+from sequst.inputs import STDIN, require_one_stdin
 from sequst.methods.registry import Method, find_method
 from sequst.tagger.tagger import Tagger
 from sequst.training.data import Data, DataFile, Files, load_data
@@ -62,7 +62,7 @@ def train(
 
     `overrides` are settings by name, e.g. `method="finetune"`, `seed=42`, `teacher={"epochs": 3}`.
     """
-    settings = _overridden(settings or Settings(), overrides)
+    settings = _located(_overridden(settings or Settings(), overrides))
     progress = progress or Silent()
     path = RunDirectory.require_free(output)
     method = find_method(settings.method)
@@ -100,6 +100,8 @@ def _execute(
 ) -> Result:
     directory.lock()
     try:
+        if directory.summary is not None:  # another process ended it while this one was starting
+            return Result(directory.path, directory.summary, was_finished=True)
         for note in [*data.notes, f"dev set: {data.dev_policy}"]:
             progress.note(note)
         run = Run(settings, data, directory, parameters, progress)
@@ -154,10 +156,15 @@ def _overridden(settings: Settings, overrides: Mapping[str, Any]) -> Settings:
     return from_dict(tree, "train()")
 
 
+def _located(settings: Settings) -> Settings:
+    """An encoder in a folder is named in full, so that the run can be resumed from anywhere."""
+    folder = Path(settings.encoder)
+    return dataclasses.replace(settings, encoder=str(folder.absolute())) if folder.is_dir() else settings
+
+
 def _as_files(given: Mapping[str, Source], drop_overlap: bool, spool: Path) -> Files:
     """Every source as a file: standard input and sentences are written to the spool, which the run directory takes over."""
-    if sum(_path_of(source) == STDIN for source in given.values()) > 1:
-        raise UsageError("only one of the files can be standard input (-)")
+    require_one_stdin(map(_path_of, given.values()))
     return Files(**{role: _as_file(role, source, spool) for role, source in given.items()}, drop_overlap=drop_overlap)
 
 

@@ -27,10 +27,15 @@ class SoftmaxHead(nn.Module):
             self.linear.bias.zero_()
 
     def standardise(self, states: Tensor) -> None:
-        """Fix the centre and the scale from hidden states (N, H): one centre a feature, one scale for all."""
-        self.mean.copy_(states.mean(0))
-        spread = (states - states.mean(0)).pow(2).mean().sqrt()
-        self.scale.fill_(1.0 / max(float(spread), 1e-6))
+        """Fix the centre and the scale from hidden states (N, H): one centre a feature, one scale for all.
+
+        States that do not differ, such as that of a single word, have no scale: they are left as they are.
+        """
+        mean = states.mean(0)
+        spread = float((states - mean).pow(2).mean().sqrt())
+        if spread > 1e-6:
+            self.mean.copy_(mean)
+            self.scale.fill_(1.0 / spread)
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Hidden states (..., H) -> log probabilities (..., C)."""

@@ -29,7 +29,7 @@ def save(tagger: Tagger, folder: str | Path, about: dict[str, Any]) -> None:
         "labels": tagger.labels,
         **about,
     }
-    with atomic_folder(folder) as temporary:
+    with atomic_folder(folder, replace=True) as temporary:
         _save_model(tagger, temporary)
         tagger.tokenizer.save_pretrained(temporary)
         write_json(temporary / FACTS, facts)

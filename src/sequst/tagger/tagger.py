@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from sequst.tagger.predicting import Prediction
 
 
+DEVICES = ("auto", "cpu", "cuda")
+
+
 def labels_of(sentences: Iterable[Sentence]) -> list[str]:
     """O, then B- and I- of every type that occurs, in alphabetical order."""
     types = types_of(sentence.tags or () for sentence in sentences)
@@ -29,15 +32,12 @@ def labels_of(sentences: Iterable[Sentence]) -> list[str]:
 
 def pick_device(name: str = "auto") -> torch.device:
     """`auto` is the GPU where there is one."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise UsageError(f"unknown device {name!r}; use auto, cpu or cuda") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
+    if name not in DEVICES:
+        raise UsageError(f"unknown device {name!r}; use {', '.join(DEVICES)}")
+    there = torch.cuda.is_available()
+    if name == "cuda" and not there:
         raise UsageError("device cuda: this torch sees no GPU; use --device cpu")
-    return device
+    return torch.device("cuda" if there and name != "cpu" else "cpu")
 
 
 class Tagger(nn.Module):

@@ -17,7 +17,7 @@ from sequst.corpus.reading import hide_tags, read_file
 from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError
 from sequst.evaluation.evaluating import unknown_types
-from sequst.files import Input
+from sequst.inputs import Input
 from sequst.training.seeds import derive
 from sequst.training.settings import Settings
 

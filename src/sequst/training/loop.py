@@ -34,10 +34,10 @@ class Examples(NamedTuple):
 
 
 class Diverged(Exception):
-    """The loss or a gradient is not finite. The tagger still has the weights from before the step."""
+    """The loss or a gradient is not finite. The tagger has been put back to weights whose loss was."""
 
-    def __init__(self, what: str, step: int, steps: int) -> None:
-        self.what, self.step, self.steps = what, step, steps
+    def __init__(self, what: str, step: int, steps: int, good_step: int) -> None:
+        self.what, self.step, self.steps, self.good_step = what, step, steps, good_step
         super().__init__(f"{what} at step {step} of {steps}")
 
 
@@ -97,7 +97,10 @@ def fit(
             norm = accelerator.clip_grad_norm_(tagger.parameters(), phase.max_gradient_norm)
             value, length = torch.stack([loss.detach().float(), norm.detach().float()]).tolist()
             if not (math.isfinite(value) and math.isfinite(length)):
-                raise Diverged("the loss" if not math.isfinite(value) else "a gradient", at.step + 1, steps)
+                at.restore_good(tagger)
+                raise Diverged("the loss" if not math.isfinite(value) else "a gradient", at.step + 1, steps, at.good_step)
+            if at.good is None or at.step + 1 in score_at:
+                at.good_step, at.good = at.step, _copy(tagger)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
             at.took_step(value)
@@ -131,6 +134,9 @@ class _Position:
     best_step: int = 0
     best_f1: float | None = None
     best: dict[str, Tensor] | None = None
+    good_step: int = 0
+    good: dict[str, Tensor] | None = None
+    """Weights from before a step whose loss and gradients were finite, renewed as often as the dev set is scored."""
     seconds: float = 0.0
     total: float = 0.0
     count: int = 0
@@ -148,7 +154,7 @@ class _Position:
             self.best_step = self.step
         elif self.best_f1 is None or f1 >= self.best_f1:
             self.best_step, self.best_f1 = self.step, f1
-            self.best = {name: value.detach().cpu().clone() for name, value in tagger.state_dict().items()}
+            self.best = _copy(tagger)
 
     def line(self, rate: float, begun: float) -> dict[str, Any]:
         return {
@@ -159,6 +165,10 @@ class _Position:
             "dev_f1": self.last_f1,
             "seconds": self.seconds + time.perf_counter() - begun,
         }
+
+    def restore_good(self, tagger: Tagger) -> None:
+        if self.good is not None:
+            tagger.load_state_dict(self.good)
 
     _KEPT = ("step", "epoch", "loss", "best_step", "best_f1", "best", "total", "count")
 
@@ -177,6 +187,10 @@ class _Position:
         tagger.load_state_dict(state["tagger"])
         optimizer.load_state_dict(state["optimizer"])
         return cls(**state["position"])
+
+
+def _copy(tagger: Tagger) -> dict[str, Tensor]:
+    return {name: value.detach().cpu().clone() for name, value in tagger.state_dict().items()}
 
 
 def _optimizer(tagger: Tagger, phase: Phase) -> torch.optim.Optimizer:

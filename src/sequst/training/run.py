@@ -14,6 +14,7 @@ from accelerate.state import AcceleratorState
 from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError
 from sequst.evaluation.evaluating import evaluate
+from sequst.tagger.batches import collate
 from sequst.tagger.tagger import Tagger, labels_of, pick_device
 from sequst.training.data import Data
 from sequst.training.directory import RunDirectory
@@ -103,13 +104,13 @@ class Run:
         return outcome
 
     def _explain(self, stop: Diverged, tagger: Tagger, round_: int, name: str) -> SequstError:
-        """Keep the weights from before the step that failed, and say so."""
+        """Keep the last weights that were good, and say so."""
         kept = self.directory.phase(round_, name) / "last-good"
         tagger.eval()
         tagger.save(kept, {"stopped": str(stop)})
         return SequstError(
             f"phase {name} of round {round_}: {stop.what} is not finite at step {stop.step} of {stop.steps}.\n"
-            f"The tagger as it was before that step is in {kept}. Begin a new run with a lower rate, "
+            f"The tagger after step {stop.good_step}, still good, is in {kept}. Begin a new run with a lower rate, "
             f"e.g. --set {name}.learning_rate={self._rate(name) / 4:g}, or with --set precision=fp32"
         )
 
@@ -138,9 +139,13 @@ def load_encoder(settings: Settings) -> int:
     """
     pick_device(settings.device)
     tagger = Tagger.from_encoder(settings.encoder, ["O"], max_length=settings.max_length, overlap=settings.overlap)
-    positions = getattr(tagger.encoder.config, "max_position_embeddings", None)
-    if positions is not None and settings.max_length > positions:
-        raise UsageError(f"max_length {settings.max_length}: {settings.encoder} has positions for {positions} sub-words only")
+    longest = tagger.splitter.windows([["a"] * settings.max_length])
+    try:
+        with torch.inference_mode():
+            tagger(collate(longest, [0], tagger.pad_id))
+    except (IndexError, RuntimeError) as error:
+        message = f"max_length {settings.max_length}: the encoder {settings.encoder} does not take so many sub-words ({error})"
+        raise UsageError(f"{message}; use a lower one") from None
     return sum(parameter.numel() for parameter in tagger.parameters())
 
 

@@ -1,0 +1,134 @@
+"""Files in: UTF-8 text, gzipped or not, from a file, a pipe or standard input, as numbered lines."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+from sequst.errors import Problem, UsageError
+
+STDIN = "-"
+_BUFFER = 1 << 20
+_LOOK_AHEAD = 1 << 16
+_GZIP_MAGIC = b"\x1f\x8b"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_UTF8_MARK = b"\xef\xbb\xbf"
+_DAMAGED = (OSError, EOFError, zlib.error)
+
+Report = Callable[[Problem], None]
+"""Takes a malformed place: either keeps it or raises."""
+
+
+def require_one_stdin(paths: Iterable[str | None]) -> None:
+    if sum(path == STDIN for path in paths) > 1:
+        raise UsageError("only one of the files can be standard input (-)")
+
+
+class Input:
+    """A file that can be opened again, or a stream (standard input, a pipe) of which the beginning is held back for a look."""
+
+    def __init__(self, path: str | Path, name: str | None = None) -> None:
+        self.name = name or ("<stdin>" if str(path) == STDIN else str(path))
+        self._path = Path(path)
+        self._stream: io.BufferedReader | None = None
+        self._ahead = b""
+        if str(path) == STDIN:
+            if sys.stdin is None:
+                raise UsageError("standard input is closed; name a file")
+            self._hold_back(io.BufferedReader(cast(Any, sys.stdin.buffer), _BUFFER))
+        else:
+            self._check()
+
+    def _check(self) -> None:
+        if self._path.is_dir():
+            raise UsageError(f"{self.name} is a directory; name a file in it")
+        try:
+            file = cast(io.BufferedReader, self._path.open("rb", buffering=_BUFFER))
+        except FileNotFoundError:
+            raise UsageError(f"{self.name}: no such file") from None
+        except OSError as error:
+            raise UsageError(f"{self.name}: cannot be opened ({error.strerror})") from None
+        if self._path.is_file():
+            file.close()
+        else:
+            self._hold_back(file)
+
+    def _hold_back(self, stream: io.BufferedReader) -> None:
+        stream = _gunzip(stream)
+        with contextlib.suppress(*_DAMAGED):  # `lines` meets the damage again, and reports it
+            while len(self._ahead) < _LOOK_AHEAD and (data := stream.read1(_LOOK_AHEAD)):
+                self._ahead += data
+        self._stream = io.BufferedReader(_Rewound(self._ahead, stream), _BUFFER)
+
+    def lines(self, report: Report) -> Iterator[tuple[int, str]]:
+        """(line number from 1, the line without its end); undecodable lines are reported and left out."""
+        with contextlib.ExitStack() as stack:
+            stream = self._stream
+            number = 0
+            try:
+                if stream is None:
+                    file = stack.enter_context(self._path.open("rb", buffering=_BUFFER))
+                    stream = _gunzip(cast(io.BufferedReader, file))
+                for number, raw in enumerate(stream, 1):
+                    line = self._decode(number, raw, report)
+                    if line is not None:
+                        yield number, line
+            except _DAMAGED as error:
+                report(Problem(self.name, number + 1, f"unreadable data ({error})", "a whole, undamaged file"))
+
+    def _decode(self, number: int, raw: bytes, report: Report) -> str | None:
+        if number == 1:
+            if raw.startswith(_UTF16_MARKS):
+                report(Problem(self.name, 1, "UTF-16 text", "UTF-8; convert it: iconv -f UTF-16 -t UTF-8"))
+                return None
+            raw = raw.removeprefix(_UTF8_MARK)
+        if b"\0" in raw:
+            report(Problem(self.name, number, "a NUL byte", "text; is this a binary file?"))
+            return None
+        try:
+            return raw.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            found = f"byte 0x{raw[error.start]:02x} at column {error.start + 1}, which is not UTF-8"
+            report(Problem(self.name, number, found, "UTF-8; convert it, e.g. iconv -f LATIN1 -t UTF-8"))
+            return None
+
+    def head(self) -> Iterator[str]:
+        """The lines that a guess of the format may look at: all of a file, of a stream those that were held back."""
+        if self._stream is None:
+            yield from (line for _, line in self.lines(lambda problem: None))
+            return
+        pieces = self._ahead.removeprefix(_UTF8_MARK).split(b"\n")
+        cut_off = len(self._ahead) >= _LOOK_AHEAD and len(pieces) > 1
+        for raw in pieces[:-1] if cut_off else pieces:
+            yield raw.decode("utf-8", errors="replace").rstrip("\r")
+
+
+class _Rewound(io.RawIOBase):
+    """A stream that begins with what has been read of it already."""
+
+    def __init__(self, ahead: bytes, rest: io.BufferedReader) -> None:
+        self._ahead, self._rest = memoryview(ahead), rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self._ahead:
+            count = min(len(buffer), len(self._ahead))
+            buffer[:count], self._ahead = self._ahead[:count], self._ahead[count:]
+            return count
+        data = self._rest.read1(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _gunzip(stream: io.BufferedReader) -> io.BufferedReader:
+    if stream.peek(2)[:2] == _GZIP_MAGIC:
+        return io.BufferedReader(cast(Any, gzip.GzipFile(fileobj=stream)), _BUFFER)
+    return stream
