@@ -214,7 +214,7 @@ def test_of_two_runs_that_begin_together_one_is_refused(
         return kept(settings)
 
     monkeypatch.setattr(running, "load_encoder", late)
-    with pytest.raises(SequstError, match="cannot write"):
+    with pytest.raises(UsageError, match="holds a run already"):
         train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT, seed=2)
     assert resume(tmp_path / "run").summary["seed"] == 1
 

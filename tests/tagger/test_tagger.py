@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import transformers
 
 from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError
+from sequst.tagger.predicting import annotate
 from sequst.tagger.tagger import Tagger, labels_of
 
 LABELS = ["O", "B-X", "I-X", "B-Y", "I-Y"]
@@ -135,6 +137,20 @@ def test_entities_and_offsets(tiny_encoder: str) -> None:
         assert 0 < entity["confidence"] <= 1
     from_words = tagger.predict(["We", "play"]).to_dict()  # type: ignore[union-attr]
     assert all(entity["start_char"] is None for entity in from_words["entities"])
+
+
+def test_predicting_streams(tiny_encoder: str) -> None:
+    taken = 0
+
+    def endless() -> Iterator[Sentence]:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield Sentence(("We", "play"), id=taken)
+
+    predictions = annotate(random_tagger(tiny_encoder), endless(), chunk=10)
+    assert [next(predictions).sentence.id for _ in range(25)] == list(range(1, 26))
+    assert taken == 30
 
 
 def test_labels_are_o_then_begin_and_inside_of_each_type() -> None:

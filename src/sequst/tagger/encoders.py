@@ -77,18 +77,28 @@ def _verify(weights: Path, packaged: Packaged) -> None:
 
 
 @contextlib.contextmanager
-def loading(what: str, fix: str = "") -> Iterator[None]:
-    """Keep transformers quiet, and turn its many ways to fail at loading into one message with the way out."""
-    level = transformers.logging.get_verbosity()
+def quiet() -> Iterator[None]:
+    """transformers without its reports and bars, which are about its own affairs; both are as before afterwards."""
+    level, bars = transformers.logging.get_verbosity(), transformers.logging.is_progress_bar_enabled()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     try:
         yield
+    finally:
+        transformers.logging.set_verbosity(level)
+        if bars:
+            transformers.logging.enable_progress_bar()
+
+
+@contextlib.contextmanager
+def loading(what: str, fix: str = "") -> Iterator[None]:
+    """Keep transformers quiet, and turn its many ways to fail at loading into one message with the way out."""
+    try:
+        with quiet():
+            yield
     except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
         reason = str(error).strip().split("\n")[0][:200] or type(error).__name__
         raise SequstError(f"cannot load {what}: {reason}{fix and chr(10)}{fix}") from error
-    finally:
-        transformers.logging.set_verbosity(level)
 
 
 def _loading_encoder(name: str) -> contextlib.AbstractContextManager[None]:

@@ -12,7 +12,7 @@ from sequst.corpus.tags import is_tag
 from sequst.errors import SequstError, UsageError, shorten
 from sequst.files import atomic_folder, read_json, write_json
 from sequst.tagger.card import model_card
-from sequst.tagger.encoders import load_tokenizer, loading
+from sequst.tagger.encoders import load_tokenizer, loading, quiet
 from sequst.tagger.tagger import Tagger
 from sequst.version import __version__
 
@@ -41,7 +41,8 @@ def _save_model(tagger: Tagger, folder: Path) -> None:
     identity = getattr(model, name)
     setattr(model, name, tagger.head.folded())
     try:
-        model.save_pretrained(folder)
+        with quiet():
+            model.save_pretrained(folder)
         for weights in folder.glob("*.safetensors"):  # they come readable by their owner alone
             weights.chmod((folder / "config.json").stat().st_mode)
     finally:

@@ -44,11 +44,9 @@ class RunDirectory:
     def require_free(path: str | Path) -> Path:
         path = Path(path)
         with explained(path):
-            taken = (path / "run.json").is_file()
-        if taken:
-            raise UsageError(
-                f"--output {path} holds a run already; continue it with `sequst train --resume {path}` or name another folder"
-            )
+            if (path / "run.json").is_file():
+                way_out = f"continue it with `sequst train --resume {path}` or name another folder"
+                raise UsageError(f"--output {path} holds a run already; {way_out}")
         return require_free(path, "--output")
 
     @classmethod
@@ -66,6 +64,7 @@ class RunDirectory:
 
             write_json(temporary / "run.json", {**facts, "files": files.map(keep).to_dict()})
             save_settings(settings, temporary / "settings.yaml")
+            cls.require_free(path)  # another process may have begun a run there while this one was starting
         return cls(path)
 
     @classmethod

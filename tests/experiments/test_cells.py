@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sequst.corpus.counting import count_types
+from sequst.corpus.generated import generate
+from sequst.corpus.writing import write_conll
+from sequst.errors import UsageError
+from sequst.experiments.cells import KEYS, Cell, read_part, read_results, run_cells
+
+SHORT = "teacher.min_steps=4 teacher.epochs=0.1 teacher.evaluations=1"
+
+
+@pytest.fixture(scope="module")
+def benchmark(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A benchmark of our own, in the layout that SEQUST_DATA has."""
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "ours").mkdir()
+    corpus = generate()
+    write_conll(folder / "ours" / "train.txt.gz", corpus.pool)
+    write_conll(folder / "ours" / "test.txt.gz", corpus.test)
+    return folder
+
+
+def test_cells_become_lines_and_are_not_run_again(benchmark: Path, tiny_encoder: str, tmp_path: Path) -> None:
+    output = tmp_path / "results.jsonl"
+    cells = [Cell("t", "ours", seed, recipe=SHORT, encoder=tiny_encoder, shots=2) for seed in (1, 2)]
+    lines = run_cells(cells, benchmark, output, jobs=2, commit="abc", device="cpu")
+    assert sorted(line["seed"] for line in lines) == [1, 2]
+    assert sorted(read_results(output), key=lambda line: line["seed"]) == sorted(lines, key=lambda line: line["seed"])
+    for line in lines:
+        assert tuple(line) == KEYS
+        assert (line["encoder"], line["commit"], line["shots"]) == ("tiny", "abc", 2)
+        assert line["tp"] + line["fn"] == count_types(generate().test).mentions.total()
+    assert run_cells(cells, benchmark, output, commit="abc", device="cpu") == []
+    other = Cell("t", "ours", 1, recipe=SHORT + " teacher.warmup=0.2", encoder=tiny_encoder, shots=2)
+    assert other.key not in {cell.key for cell in cells}
+
+
+def test_choices_can_be_made_without_the_test_set(benchmark: Path, tiny_encoder: str, tmp_path: Path) -> None:
+    cell = Cell("t", "ours", 1, recipe=SHORT, encoder=tiny_encoder, shots=2, score_on="pool")
+    (benchmark / "ours" / "test.txt.gz").rename(tmp_path / "away")
+    try:
+        [line] = run_cells([cell], benchmark, tmp_path / "r.jsonl", commit="abc", device="cpu")
+    finally:
+        (tmp_path / "away").rename(benchmark / "ours" / "test.txt.gz")
+    assert line["tp"] + line["fn"] > 700
+
+
+def test_a_missing_benchmark(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="SEQUST_DATA"):
+        read_part(tmp_path, "conll03", "train")
