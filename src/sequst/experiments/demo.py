@@ -9,6 +9,7 @@ from sequst.corpus.generated import generate
 from sequst.corpus.sampling import sample
 from sequst.corpus.writing import write_conll
 from sequst.files import require_free, write_json
+from sequst.methods.registry import find_method
 from sequst.methods.running import train
 from sequst.training.progress import Progress
 
@@ -33,7 +34,7 @@ def run_demo(output: str | Path, seed: int, progress: Progress) -> dict[str, Any
         result = train(
             corpus / "labeled.conll",
             folder / "runs" / method,
-            unlabeled=corpus / "unlabeled.conll",
+            unlabeled=corpus / "unlabeled.conll" if find_method(method).unlabeled else None,
             dev=corpus / "dev.conll",
             test=corpus / "test.conll",
             method=method,
