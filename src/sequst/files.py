@@ -10,6 +10,7 @@ import io
 import json
 import os
 import shutil
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, cast
@@ -44,16 +45,33 @@ def explained(path: Path, what_now: str = "nothing half-written was left behind"
         raise SequstError(f"cannot write {path}: {reason}; {what_now}") from error
 
 
-def _temporary(path: Path) -> Path:
-    """A name beside the path to write under; what killed processes left under such names is cleared away."""
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*.*"):
+def _temporary(path: Path, kind: str = "tmp") -> Path:
+    """A name beside the path to write under: .NAME.HOST.PROCESS.KIND."""
+    return path.with_name(f".{path.name}.{_host()}.{os.getpid()}.{kind}")
+
+
+def _host() -> str:
+    return socket.gethostname().replace(".", "-")
+
+
+def _clear_up(path: Path) -> None:
+    """Take away what killed processes of this machine left beside the path, and put back what they had moved aside."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.{glob.escape(_host())}.*"):
         owner, kind = left.name.rsplit(".", 2)[1:]
-        if kind in ("tmp", "old") and owner.isdigit() and not _is_alive(int(owner)):
-            shutil.rmtree(left) if left.is_dir() else left.unlink()
-    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        if kind not in ("tmp", "old") or not owner.isdigit() or _is_another(int(owner)):
+            continue
+        if kind == "old" and not path.exists():
+            left.rename(path)
+        elif left.is_dir():
+            shutil.rmtree(left)
+        else:
+            left.unlink()
 
 
-def _is_alive(process: int) -> bool:
+def _is_another(process: int) -> bool:
+    """Whether this is a living process other than this one."""
+    if process == os.getpid():
+        return False
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -73,6 +91,7 @@ def atomic_text(path: str | Path) -> Iterator[IO[str]]:
     with explained(path):
         direct = path.exists() and not path.is_file()
         target = path if direct else _temporary(path)
+        _clear_up(path)
         try:
             with contextlib.ExitStack() as stack:
                 raw: IO[bytes] = stack.enter_context(target.open("wb"))
@@ -105,6 +124,7 @@ def write_bytes(path: Path, data: bytes | memoryview, what_now: str) -> None:
     with explained(path, what_now):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = _temporary(path)
+        _clear_up(path)
         try:
             with temporary.open("wb") as file:
                 file.write(data)
@@ -123,11 +143,13 @@ def write_json(path: str | Path, value: Any) -> None:
 @contextlib.contextmanager
 def atomic_folder(path: str | Path, replace: bool = False) -> Iterator[Path]:
     """Fill a folder that appears under its name only when it is whole; with `replace`, in place of what was there."""
-    path = Path(path)
+    path = Path(path).absolute()
     with explained(path):
-        temporary, old = _temporary(path), path.with_name(f".{path.name}.{os.getpid()}.old")
+        temporary, old = _temporary(path), _temporary(path, "old")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _clear_up(path)
         try:
-            temporary.mkdir(parents=True)
+            temporary.mkdir()
             yield temporary
             for file in temporary.rglob("*"):
                 if file.is_file():
@@ -135,11 +157,13 @@ def atomic_folder(path: str | Path, replace: bool = False) -> Iterator[Path]:
             if replace and path.exists():
                 path.rename(old)
             temporary.rename(path)  # fails where somebody has put something there meanwhile
+            shutil.rmtree(old, ignore_errors=True)
         except SequstError as error:
             raise type(error)(str(error).replace(str(temporary), str(path))) from error
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-            shutil.rmtree(old, ignore_errors=True)
+            if old.exists():
+                old.rename(path)
 
 
 def _sync(path: Path) -> None:

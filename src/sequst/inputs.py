@@ -66,6 +66,10 @@ class Input:
                 self._ahead += data
         self._stream = io.BufferedReader(_Rewound(self._ahead, stream), _BUFFER)
 
+    @property
+    def can_be_read_again(self) -> bool:
+        return self._stream is None
+
     def lines(self, report: Report) -> Iterator[tuple[int, str]]:
         """(line number from 1, the line without its end); undecodable lines are reported and left out."""
         with contextlib.ExitStack() as stack:

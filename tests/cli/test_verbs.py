@@ -63,6 +63,13 @@ def test_predict_columns(model: Path, write: Write, sequst: Cli) -> None:
     assert all(len(row.split("\t")) == 2 for row in rows if row)
 
 
+def test_predict_into_an_empty_folder_named_by_a_dot(write: Write, tmp_path: Path, sequst: Cli) -> None:
+    path = write("l.conll", "a B-X\n\nb B-X\n")
+    (tmp_path / "empty").mkdir()
+    assert sequst("sample", path, "--shots", 1, "--output", ".", cwd=tmp_path / "empty").returncode == 0
+    assert (tmp_path / "empty" / "summary.json").is_file()
+
+
 def test_predict_survives_odd_words(model: Path, write: Write, sequst: Cli) -> None:
     done = sequst("predict", model, write("in.txt", f"{'x' * 100_000} \u200b and {'. ' * 3000}\n"))
     assert done.returncode == 0, done.stderr
@@ -250,6 +257,7 @@ def test_debug_shows_the_traceback(write: Write, tmp_path: Path, sequst: Cli) ->
         (["train", "--resume", "."], 2, "no run is there"),
         (["train", "--labeled", "l.conll"], 2, "missing --output"),
         (["demo", "--output", "."], 2, "is not empty"),
+        (["demo", "--output", "d", "--seed", "-1"], 2, "seed=-1"),
     ],
 )
 def test_misuse(arguments: list[str], code: int, message: str, write: Write, tmp_path: Path, sequst: Cli) -> None:

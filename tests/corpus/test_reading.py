@@ -115,6 +115,7 @@ def test_spans_keep_text_and_offsets(write: Write) -> None:
         ("a.jsonl", '{"text": "Anna Lind", "spans": [[0, 9, "PER"], [5, 9, "X"]]}', 1, "overlapping", "share"),
         ("a.jsonl", '{"text": "Anna", "spans": [[0, 4, "a b"]]}', 1, "a b", "without spaces"),
         ("a.jsonl", '{"words": ["\\ud800"], "tags": ["O"]}', 1, "half a character", "pairs"),
+        ("a.jsonl", '{"id": "\\ud800", "words": ["a"], "tags": ["O"]}', 1, "half a character", "pairs"),
         ("a.jsonl", '{"words": [' + "9" * 5000 + "]}", 1, "invalid JSON", "object"),
         ("a.bio", "O\tshow\nB-X\tme\nX\tit\nO\tnow\n", 3, "'X' as the tag", "B-TYPE"),  # the tag comes first here
         ("a.txt.gz", gzip.compress(b"Anna\tB-PER\n\n")[:-9], 1, "unreadable", "whole"),
@@ -161,6 +162,14 @@ def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
 def test_unlabelled_columns_may_have_words_alone(write: Write) -> None:
     sentences = read(write("a.conll", "Anna\nsings\n\nhi\n"))
     assert [(s.words, s.tags) for s in sentences] == [(("Anna", "sings"), None), (("hi",), None)]
+
+
+def test_tags_of_unlabelled_text_never_stop_it(write: Write) -> None:
+    reading = read_file(write("pos.conll", "Anna NNP\nsings VBZ\n"), tag_use="optional")
+    assert [(s.words, s.tags) for s in reading.require()] == [(("Anna", "sings"), None)]
+    assert "read without its tags" in reading.notes[-1]
+    broken = read_file(write("broken.conll", "Anna NNP\nsings\n"), tag_use="optional")
+    assert broken.problems[0].line == 2
 
 
 def test_a_damaged_gzip_is_an_error(write: Write) -> None:

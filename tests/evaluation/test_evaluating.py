@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sequst.corpus.sentence import Sentence
+from sequst.errors import SequstError
 from sequst.evaluation.evaluating import evaluate
 from sequst.evaluation.spans import score_spans
 from sequst.tagger.tagger import Tagger
@@ -21,3 +22,5 @@ def test_counts_follow_from_the_predictions_and_unknown_types_are_missed(tiny_en
     assert record["sentences"] == 2
     assert record["types"]["NEW"]["recall"] == 0
     assert record["f1"] == pytest.approx(evaluation.total.f1)
+    with pytest.raises(SequstError, match="without tags cannot be scored: 'a b'"):
+        evaluate(tagger, [Sentence(("a", "b"))])

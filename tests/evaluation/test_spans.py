@@ -3,7 +3,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from seqeval.metrics import f1_score, precision_score, recall_score
+from seqeval.metrics import classification_report, f1_score, precision_score, recall_score
 
 from sequst.evaluation.spans import Counts, score_spans
 
@@ -30,6 +30,11 @@ def test_equals_seqeval_on_random_tags() -> None:
         assert total.precision == pytest.approx(100 * precision_score(gold, predicted, zero_division=0))
         assert total.recall == pytest.approx(100 * recall_score(gold, predicted, zero_division=0))
         assert total.f1 == pytest.approx(100 * f1_score(gold, predicted, zero_division=0))
+        report = classification_report(gold, predicted, output_dict=True, zero_division=0)
+        for type_, counts in score_spans(gold, predicted).types.items():
+            assert counts.f1 == pytest.approx(100 * report[type_]["f1-score"])
+            assert counts.precision == pytest.approx(100 * report[type_]["precision"])
+            assert counts.tp + counts.fn == report[type_]["support"]
 
 
 def test_nothing_there_is_zero() -> None:

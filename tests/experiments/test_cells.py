@@ -7,7 +7,7 @@ import pytest
 from sequst.corpus.counting import count_types
 from sequst.corpus.generated import generate
 from sequst.corpus.writing import write_conll
-from sequst.errors import UsageError
+from sequst.errors import SequstError, UsageError
 from sequst.experiments.cells import KEYS, Cell, read_part, read_results, run_cells
 
 SHORT = "teacher.min_steps=4 teacher.epochs=0.1 teacher.evaluations=1"
@@ -47,6 +47,15 @@ def test_choices_can_be_made_without_the_test_set(benchmark: Path, tiny_encoder:
     finally:
         (tmp_path / "away").rename(benchmark / "ours" / "test.txt.gz")
     assert line["tp"] + line["fn"] > 700
+    assert line["experiment"] == "t@pool"
+
+
+def test_a_cell_that_fails_does_not_take_the_others_along(benchmark: Path, tiny_encoder: str, tmp_path: Path) -> None:
+    good = Cell("t", "ours", 1, recipe=SHORT, encoder=tiny_encoder, shots=2)
+    bad = Cell("t", "nowhere", 1, recipe=SHORT, encoder=tiny_encoder, shots=2)
+    with pytest.raises(SequstError, match=r"1 of 2 cells failed(.|\n)*nowhere"):
+        run_cells([bad, good], benchmark, tmp_path / "r.jsonl", commit="abc", device="cpu")
+    assert [line["dataset"] for line in read_results(tmp_path / "r.jsonl")] == ["ours"]
 
 
 def test_a_missing_benchmark(tmp_path: Path) -> None:

@@ -2,22 +2,29 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import transformers
 
 from sequst.corpus.sampling import Split
 from sequst.errors import SequstError, UsageError
-from sequst.methods.registry import METHODS, find_method
-from sequst.methods.running import resume, train
+from sequst.methods.finetune import labelled_loss
+from sequst.methods.registry import METHODS, Method, find_method
+from sequst.methods.running import _located, resume, train
 from sequst.tagger.tagger import Tagger
+from sequst.training import run as run_module
 from sequst.training.directory import RunDirectory
+from sequst.training.run import Run, make_accelerator
+from sequst.training.settings import Settings
 
 SHORT = {"min_steps": 24, "epochs": 1, "evaluations": 4, "learning_rate": 1e-3}
 
@@ -99,6 +106,7 @@ main()
 """
 MOMENTS = {
     # the function at whose n-th call, with this text in its first argument, the process dies
+    "while the run directory is made": ("sequst.training.directory:save_settings", 1, ""),
     "first step": ("sequst.training.loop:_set_rate", 1, ""),
     "mid-phase": ("sequst.training.loop:_set_rate", 14, ""),
     "while saving a state": ("sequst.files:_sync", 2, "state.pt"),
@@ -145,6 +153,8 @@ def test_a_killed_run_resumes_and_ends_the_same(
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
     assert not (run / "summary.json").exists()
 
+    if not run.exists():  # it died too early for that: the same command begins anew
+        assert sequst(*command(files, tiny_encoder, run)).returncode == 0
     resumed = sequst("train", "--resume", run, cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr
     assert summary(run) == summary(whole)
@@ -208,7 +218,7 @@ def test_of_two_runs_that_begin_together_one_is_refused(
 
     kept = running.load_encoder
 
-    def late(settings: Any) -> int:
+    def late(settings: Any) -> Any:
         monkeypatch.setattr(running, "load_encoder", kept)
         train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT, seed=1)  # the other one overtakes
         return kept(settings)
@@ -277,6 +287,93 @@ def test_a_full_disk_leaves_nothing_half_written_and_the_run_resumable(
     assert not [path for path in run.rglob("*") if path.name.endswith((".tmp", ".old"))]
     assert sequst_process("train", "--resume", run).returncode == 0
     assert (run / "model" / "model.safetensors").read_bytes() == (whole / "model" / "model.safetensors").read_bytes()
+
+
+def two_phases(run: Run) -> Tagger:
+    """A method that trains twice and records between."""
+    tagger = run.new_tagger(0, "teacher")
+    examples = run.examples(tagger, run.data.labeled)
+    for round_ in (0, 1):
+        run.train(tagger, examples, labelled_loss, run.settings.teacher, round_, "teacher")
+        run.record({"round": round_, "note": "between"})
+    return tagger
+
+
+def test_what_a_method_records_between_phases_is_neither_lost_nor_doubled(
+    split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Method, "load", lambda self: two_phases)
+    train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT, keep_rounds=True)
+    before = metrics(tmp_path / "run")
+    assert [line.get("note", line.get("step")) for line in before] == [6, 12, 18, 24, "between"] * 2
+    (tmp_path / "run" / "summary.json").unlink()
+    (tmp_path / "run" / "rounds" / "1" / "teacher" / "done.pt").unlink()  # the second phase is done again
+    resume(tmp_path / "run")
+    assert metrics(tmp_path / "run") == before
+
+
+def test_another_encoder_is_noticed_on_resuming(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    shutil.copytree(tiny_encoder, tmp_path / "encoder")
+    train(split.labeled, tmp_path / "run", encoder=str(tmp_path / "encoder"), teacher=SHORT)
+    (tmp_path / "run" / "summary.json").unlink()
+    torch.manual_seed(1)
+    config = transformers.AutoConfig.from_pretrained(tiny_encoder)
+    transformers.BertModel(config).save_pretrained(tmp_path / "encoder")
+    with pytest.raises(SequstError, match="other weights than when the run began"):
+        resume(tmp_path / "run")
+
+
+def test_another_machine_is_told_on_resuming(
+    split: Split, tiny_encoder: str, tmp_path: Path, sequst: Callable[..., Any]
+) -> None:
+    train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT)
+    (tmp_path / "run" / "summary.json").unlink()
+    facts = json.loads((tmp_path / "run" / "run.json").read_text())
+    (tmp_path / "run" / "run.json").write_text(json.dumps({**facts, "torch": "1.0", "threads": 3}))
+    before = torch.get_num_threads()
+    try:
+        done = sequst("train", "--resume", tmp_path / "run")
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+    assert "the run began with torch 1.0" in done.stderr
+
+
+def test_pipes_are_kept_like_standard_input(files: Path, tiny_encoder: str, tmp_path: Path) -> None:
+    names = {"labeled": "labeled.conll", "test": "dev.conll"}
+    writers = []
+    for role, name in names.items():
+        os.mkfifo(tmp_path / role)
+        writers.append(threading.Thread(target=(tmp_path / role).write_bytes, args=((files / name).read_bytes(),)))
+        writers[-1].start()
+    result = train(tmp_path / "labeled", tmp_path / "run", test=tmp_path / "test", encoder=tiny_encoder, teacher=SHORT)
+    for writer in writers:
+        writer.join()
+    assert result.summary["test"]["sentences"] == 25
+    (tmp_path / "run" / "summary.json").unlink()
+    assert untimed(resume(tmp_path / "run").summary) == untimed(result.summary)
+
+
+def test_one_sentence_is_enough(write: Callable[..., Path], tiny_encoder: str, tmp_path: Path) -> None:
+    result = train(write("one.conll", "Oslo B-place\n"), tmp_path / "run", encoder=tiny_encoder, teacher=SHORT)
+    assert len(result.tagger.predict("We play in Oslo").tags) == 4
+
+
+def test_a_folder_named_like_the_default_encoder_is_in_nobodys_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "minilm").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert _located(Settings()).encoder == "minilm"
+
+
+def test_precision_follows_the_size_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(run_module, "pick_device", lambda name: torch.device("cuda"))
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: True)
+    monkeypatch.setattr(run_module, "Accelerator", lambda mixed_precision, cpu: asked.append(mixed_precision))
+    for parameters in (22_000_000, 110_000_000):
+        make_accelerator(Settings(), parameters)
+    torch.use_deterministic_algorithms(False)
+    assert asked == ["no", "bf16"]
 
 
 def test_methods_are_found_by_name() -> None:

@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from sequst.tagger.head import SoftmaxHead
+
+
+def spread(states: Tensor) -> float:
+    return float((states - states.mean(0)).pow(2).mean().sqrt())
 
 
 def test_standardised_states_have_no_mean_and_unit_spread() -> None:
     states = torch.randn(500, 16) * 0.1 + torch.linspace(-1, 1, 16)
     head = SoftmaxHead(16, 3, dropout=0.0)
-    head.standardise(states)
+    head.standardise(states.mean(0), spread(states))
     seen = (states - head.mean) * head.scale
     assert torch.allclose(seen.mean(0), torch.zeros(16), atol=1e-5)
     assert abs(float(seen.pow(2).mean()) - 1) < 1e-4
@@ -17,7 +22,7 @@ def test_standardised_states_have_no_mean_and_unit_spread() -> None:
 def test_folding_changes_no_score() -> None:
     states = torch.randn(200, 16) * 0.05 + 2
     head = SoftmaxHead(16, 5, dropout=0.3, seed=1).eval()
-    head.standardise(states)
+    head.standardise(states.mean(0), spread(states))
     folded = torch.log_softmax(head.folded()(states), -1)
     assert torch.allclose(head(states), folded, atol=1e-4)
 
@@ -25,7 +30,7 @@ def test_folding_changes_no_score() -> None:
 def test_unfolding_gives_the_saved_classifier_back() -> None:
     plain = torch.nn.Linear(16, 5)
     head = SoftmaxHead(16, 5, dropout=0.3).eval()
-    head.standardise(torch.randn(50, 16))
+    head.standardise(torch.randn(16), 0.3)
     head.unfold(plain)
     states = torch.randn(7, 16)
     assert torch.equal(head(states), torch.log_softmax(plain(states), -1))
@@ -39,7 +44,7 @@ def test_a_standardised_head_learns_small_states_that_a_plain_one_does_not() -> 
     for standardised in (True, False):
         head = SoftmaxHead(16, 4, dropout=0.0)
         if standardised:
-            head.standardise(states)
+            head.standardise(states.mean(0), spread(states))
         optimizer = torch.optim.AdamW(head.parameters(), lr=1e-2)
         for _ in range(60):
             torch.nn.functional.nll_loss(head(states), labels).backward()
@@ -52,7 +57,7 @@ def test_a_standardised_head_learns_small_states_that_a_plain_one_does_not() -> 
 
 def test_states_that_do_not_differ_are_left_alone() -> None:
     head = SoftmaxHead(8, 2, dropout=0.0)
-    head.standardise(torch.full((1, 8), 3.0))
+    head.standardise(torch.full((8,), 3.0), 0.0)
     assert (float(head.scale.max()), float(head.mean.max())) == (1.0, 0.0)
 
 

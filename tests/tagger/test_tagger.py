@@ -28,7 +28,7 @@ def random_tagger(encoder: str, **options: Any) -> Tagger:
     tagger = Tagger.from_encoder(encoder, LABELS, max_length=32, overlap=8, seed=1, **options)
     with torch.no_grad():
         tagger.head.linear.weight.normal_(generator=torch.Generator().manual_seed(2))
-    tagger.head.standardise(torch.randn(64, tagger.head.linear.in_features) * 0.3 + 0.1)
+    tagger.head.standardise(torch.linspace(-0.1, 0.1, tagger.head.linear.in_features), 0.3)
     return tagger
 
 
@@ -110,6 +110,9 @@ def test_any_encoder(name: str, tiny_encoder: str, tmp_path: Path) -> None:
     assert [p.tags for p in Tagger.load(tmp_path / "m").predict(SENTENCES)] == [p.tags for p in before]
     assert [len(p.tags) for p in before] == [len(words) for words in SENTENCES]
     assert transformers_tags(tmp_path / "m", SENTENCES[:2]) == [p.tags for p in before[:2]]
+    again = Tagger.from_encoder(str(tmp_path / "encoder"), LABELS, max_length=32, overlap=8, seed=1).encoder.state_dict()
+    first = tagger.encoder.state_dict()
+    assert all(torch.equal(first[name], again[name]) for name in again), "what the checkpoint lacks must come from the seed"
 
 
 def test_shapes_of_input(tiny_encoder: str) -> None:
@@ -167,3 +170,8 @@ def test_what_is_no_model(tmp_path: Path, tiny_encoder: str) -> None:
     model.save_pretrained(tmp_path / "other")
     with pytest.raises(SequstError, match="labels are not IOB2 tags: LABEL_0"):
         Tagger.load(tmp_path / "other")
+    closed = {0: "O", 1: "S-X"}
+    model = transformers.AutoModelForTokenClassification.from_pretrained(tiny_encoder, num_labels=2, id2label=closed)
+    model.save_pretrained(tmp_path / "closed")
+    with pytest.raises(SequstError, match="labels are not IOB2 tags: O, S-X"):
+        Tagger.load(tmp_path / "closed")

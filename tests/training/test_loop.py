@@ -67,18 +67,22 @@ def test_epochs_or_min_steps_whichever_is_more(tiny_encoder: str, split: Split) 
     assert run(tiny_encoder, split, Hooks(), phase=Phase(epochs=0.5, min_steps=0))[1].steps == 2
 
 
-def test_the_best_weights_are_kept(tiny_encoder: str, split: Split) -> None:
+@pytest.mark.parametrize(
+    ("given", "best"),
+    [([10.0, 30.0, 20.0, 29.9], 1), ([10.0, 30.0, 30.0, 20.0], 2), ([0.0, 0.0, 0.0, 0.0], 3)],  # of equals the later
+)
+def test_the_best_weights_are_kept(tiny_encoder: str, split: Split, given: list[float], best: int) -> None:
     seen: list[dict[str, Tensor]] = []
-    scores = iter([10.0, 30.0, 20.0, 30.0 - 1e-9])
+    scores = iter(given)
 
     def score(tagger: Tagger) -> float:
         seen.append(weights(tagger))
         return next(scores)
 
     tagger, outcome = run(tiny_encoder, split, Hooks(score=score))
-    assert (outcome.best_step, outcome.dev_f1) == (10, 30.0)
-    assert equal(weights(tagger), seen[1])
-    assert not equal(weights(tagger), seen[3])
+    assert (outcome.best_step, outcome.dev_f1) == (5 * (best + 1), max(given))
+    assert equal(weights(tagger), seen[best])
+    assert not equal(weights(tagger), seen[best - 1])
 
 
 def test_a_phase_resumed_from_any_state_ends_the_same(tiny_encoder: str, split: Split) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from typing import NoReturn
 
@@ -17,6 +18,10 @@ def note(message: str) -> None:
 
 
 def fail(message: str, code: int) -> NoReturn:
+    try:
+        sys.stdout.flush()
+    except OSError:  # what cannot be written now cannot be written at exit either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     notes.print("error: ", style="bold red", end="")
     notes.print(message)
     sys.exit(code)

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from sequst.training.settings import describe
+
+
+def setting(name: str) -> Any:
+    """A flag whose help is the docstring of the setting it stands for."""
+    found = next(item for item in describe() if item.name == name)
+    return typer.Option(help=f"{found.help} [default: {found.default}]")
+
 
 FORMAT_HELP = "conll, jsonl, text, or auto: by the extension, for .txt by content."
 

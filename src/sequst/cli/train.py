@@ -5,29 +5,27 @@ from typing import Annotated
 
 import typer
 
-from sequst.cli.options import FORMAT_HELP, TagColumn, WordColumn
+from sequst.cli.options import FORMAT_HELP, TagColumn, WordColumn, setting
 
 
 def train(
     labeled: Annotated[str | None, typer.Option(help="Labelled sentences.", metavar="FILE")] = None,
     unlabeled: Annotated[str | None, typer.Option(help="Unlabelled sentences; tags in it are ignored.", metavar="FILE")] = None,
     dev: Annotated[str | None, typer.Option(help="Dev set: decides which weights to keep.", metavar="FILE")] = None,
-    dev_fraction: Annotated[
-        float | None, typer.Option(help="Set aside this share of the labelled sentences as dev set.")
-    ] = None,
+    dev_fraction: Annotated[float | None, setting("dev_fraction")] = None,
     test: Annotated[str | None, typer.Option(help="Test set: read once, at the end.", metavar="FILE")] = None,
     output: Annotated[str | None, typer.Option(help="Folder of the run; the model is in its `model`.", metavar="RUN")] = None,
     resume: Annotated[str | None, typer.Option(help="Go on with a run that was stopped.", metavar="RUN")] = None,
-    method: Annotated[str | None, typer.Option(help="How to learn; `sequst methods` lists them. [default: finetune]")] = None,
-    encoder: Annotated[str | None, typer.Option(help="minilm, a local folder or a hub model. [default: minilm]")] = None,
-    seed: Annotated[int | None, typer.Option(help="Decides every random choice. [default: 12]")] = None,
+    method: Annotated[str | None, setting("method")] = None,
+    encoder: Annotated[str | None, setting("encoder")] = None,
+    seed: Annotated[int | None, setting("seed")] = None,
     settings: Annotated[
         str | None, typer.Option(help="Settings as YAML; `sequst settings` prints all.", metavar="FILE")
     ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Override a setting, e.g. teacher.epochs=10.", metavar="K=V")
     ] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda. [default: auto]")] = None,
+    device: Annotated[str | None, setting("device")] = None,
     labeled_format: Annotated[str, typer.Option(help=f"Format of --labeled, --dev, --test: {FORMAT_HELP}")] = "auto",
     unlabeled_format: Annotated[str, typer.Option(help=f"Format of --unlabeled: {FORMAT_HELP}")] = "auto",
     word_column: WordColumn = None,

@@ -49,6 +49,7 @@ def _sentence(record: dict[str, Any], tag_use: TagUse, ordinal: int, source: Sou
     id_ = record.get("id", ordinal)
     if not isinstance(id_, str | int):
         raise _Malformed(f"id {shorten(id_)}", "a string or a number as id")
+    _require_text(str(id_))
     tags: tuple[str, ...] | None
     text: str | None = None
     offsets: Offsets | None = None
@@ -98,6 +99,7 @@ def _tags(value: Any, length: int) -> tuple[str, ...] | None:
     for tag in value:
         if not isinstance(tag, str) or not is_tag(tag):
             raise _Malformed(f"{shorten(tag)} as a tag", "O, B-TYPE or I-TYPE")
+        _require_text(tag)
     return tuple(value)
 
 
@@ -123,6 +125,7 @@ def _span(item: Any, text: str, offsets: Offsets) -> Span:
         start = end = type_ = None
     if type(start) is not int or type(end) is not int or not isinstance(type_, str) or not is_tag(f"B-{type_}"):
         raise _Malformed(f"span {shorten(item)}", '{"start": 0, "end": 5, "type": "..."}, the type without spaces')
+    _require_text(type_)
     if not 0 <= start < end <= len(text):
         raise _Malformed(f"span {start} to {end}", f"0 <= start < end <= {len(text)}, the length of the text")
     covered = text[start:end]

@@ -25,6 +25,7 @@ class Reading:
     scheme: Scheme | None
     sentences: list[Sentence]
     problems: list[Problem]
+    note: str = ""
 
     def require(self) -> list[Sentence]:
         """The sentences; an error if any place was malformed or nothing is there."""
@@ -38,6 +39,8 @@ class Reading:
     def notes(self) -> list[str]:
         """What was guessed, for the user to see."""
         notes = [f"{self.name}: read as {self.guess}"] if self.guess.reason != "as told" else []
+        if self.note:
+            notes.append(self.note)
         if self.scheme not in (None, "IOB2"):
             notes.append(f"{self.name}: tags turned from {self.scheme} into IOB2")
         return notes
@@ -57,6 +60,12 @@ def read_file(
     how = guess(source, format, word_column, tag_column)
     problems: list[Problem] = []
     sentences = list(_sentences(source, how, tag_use, problems.append))
+    note = ""
+    if tag_use == "optional" and problems and source.can_be_read_again:
+        # its tags are for diagnosis alone, so the words will do
+        note = f"{source.name}: read without its tags, which are not all valid: {problems[0]}"
+        problems = []
+        sentences = list(_sentences(source, how, "ignored", problems.append))
     if how.format == "text" and tag_use == "required" and sentences and not problems:
         raise SequstError(
             f"{source.name} has no tags: it was read as {how}.\n"
@@ -65,7 +74,7 @@ def read_file(
     scheme = detect_scheme(s.tags for s in sentences if s.tags is not None) if any(s.tags for s in sentences) else None
     if scheme is not None:
         sentences = _turn(sentences, scheme, problems.append)
-    return Reading(source.name, how, scheme, sentences, sorted(problems, key=lambda problem: problem.line))
+    return Reading(source.name, how, scheme, sentences, sorted(problems, key=lambda problem: problem.line), note)
 
 
 def read(

@@ -12,7 +12,9 @@ from sequst.files import atomic_text
 
 
 def conll_block(words: Sequence[str], tags: Sequence[str] | None) -> str:
-    """The rows of one sentence, `word<TAB>tag`, and the empty line after it."""
+    """The rows of one sentence, `word<TAB>tag`, and the empty line after it; nothing for a sentence without words."""
+    if not words:
+        return ""
     if tags is None and any(" " in word for word in words):
         raise SequstError("a word with a space in it cannot be told from two columns; write JSON lines instead")
     rows = words if tags is None else [f"{word}\t{tag}" for word, tag in zip(words, tags, strict=True)]

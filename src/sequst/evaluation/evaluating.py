@@ -8,6 +8,7 @@ from typing import Any
 
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans, types_of
+from sequst.errors import SequstError, shorten
 from sequst.evaluation.calibration import expected_calibration_error
 from sequst.evaluation.spans import Counts, SpanScores, score_spans
 from sequst.tagger.predicting import annotate
@@ -50,6 +51,9 @@ def _scores(counts: Counts) -> dict[str, float | int]:
 
 def evaluate(tagger: Tagger, sentences: Sequence[Sentence]) -> Evaluation:
     """Tag the sentences and compare with the tags they carry, which all must have."""
+    untagged = next((sentence for sentence in sentences if sentence.tags is None), None)
+    if untagged is not None:
+        raise SequstError(f"a sentence without tags cannot be scored: {shorten(' '.join(untagged.words))}")
     gold = [sentence.tags or () for sentence in sentences]
     predictions = list(annotate(tagger, sentences))
     confidences: list[float] = []

@@ -20,6 +20,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, nargs="+", default=[12, 21, 42, 87, 100])
     parser.add_argument("--method", default="finetune")
     parser.add_argument("--encoder", default="minilm")
+    parser.add_argument("--sampler", choices=("sentences", "mentions"), default="sentences")
     parser.add_argument("--recipe", nargs="+", default=["default"], help="each 'default', or overrides 'a.b=c d=e'")
     parser.add_argument("--score-on", choices=("test", "pool"), default="test")
     parser.add_argument("--data", default=os.environ.get("SEQUST_DATA", "."), help="folder of the benchmarks")
@@ -32,7 +33,7 @@ def main() -> None:
     cells = [
         Cell(
             options.experiment, dataset, seed, options.method, recipe, options.encoder, shots=options.shots,
-            score_on=options.score_on,
+            sampler=options.sampler, score_on=options.score_on,
         )
         for recipe in options.recipe
         for seed in options.seed

@@ -60,8 +60,10 @@ class Cell:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The cell's own part of its result line; an encoder in a folder goes by the folder's name."""
-        return {**dataclasses.asdict(self), "encoder": PurePath(self.encoder).name}
+        """The cell's own part of its result line: an encoder in a folder goes by the folder's name, and an experiment that is
+        not scored on test says so in its name."""
+        experiment = self.experiment if self.score_on == "test" else f"{self.experiment}@{self.score_on}"
+        return {**dataclasses.asdict(self), "experiment": experiment, "encoder": PurePath(self.encoder).name}
 
 
 def key_of(line: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -92,20 +94,19 @@ def read_part(data: Path, dataset: str, part: str) -> list[Sentence]:
 def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> dict[str, Any]:
     """Train and score; the run directory is thrown away."""
     from sequst.evaluation.evaluating import evaluate
+    from sequst.methods.registry import find_method
     from sequst.methods.running import train
 
-    pool = read_part(data, cell.dataset, "train")
-    labeled, dev, unlabeled = pool, None, []
+    labeled, dev, rest = read_part(data, cell.dataset, "train"), None, []
     if cell.shots is not None:
-        split = sample(pool, cell.shots, sampler=cell.sampler, seed=cell.seed)
-        labeled, dev, unlabeled = split.labeled, split.dev, split.unlabeled
-    if cell.score_on == "pool":
-        scored = random.Random(cell.seed).sample(unlabeled, min(SCORED_ON_POOL, len(unlabeled)))
-    else:
-        scored = read_part(data, cell.dataset, "test")
+        split = sample(labeled, cell.shots, sampler=cell.sampler, seed=cell.seed)
+        labeled, dev, rest = split.labeled, split.dev, split.unlabeled
+    shuffled = random.Random(cell.seed).sample(rest, len(rest))
+    unlabeled = shuffled[: cell.pool] if find_method(cell.method).unlabeled else None
     settings = cell.settings(device)
     with tempfile.TemporaryDirectory() as folder:
-        result = train(labeled, Path(folder) / "run", dev=dev, settings=settings)
+        result = train(labeled, Path(folder) / "run", dev=dev, unlabeled=unlabeled, settings=settings)
+        scored = shuffled[:SCORED_ON_POOL] if cell.score_on == "pool" else read_part(data, cell.dataset, "test")
         total = evaluate(result.tagger, scored).total
     line = {
         **cell.facts,
@@ -124,12 +125,19 @@ def run_cells(
     done = {key_of(line) for line in read_results(output)}
     todo = [cell for cell in cells if cell.key not in done]
     commit = commit or current_commit()
-    lines = []
+    lines: list[dict[str, Any]] = []
+    failed: list[str] = []
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         futures = {pool.submit(run_cell, cell, data, commit, device): cell for cell in todo}
         for future in as_completed(futures):
-            lines.append(future.result())
+            try:
+                lines.append(future.result())
+            except Exception as error:  # whatever it was, the other cells go on
+                failed.append(f"{futures[future]}: {type(error).__name__}: {error}")
+                continue
             append_result(output, lines[-1])
+    if failed:
+        raise SequstError(f"{len(failed)} of {len(todo)} cells failed; the others are in {output}\n" + "\n".join(failed))
     return lines
 
 

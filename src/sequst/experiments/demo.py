@@ -12,6 +12,7 @@ from sequst.files import require_free, write_json
 from sequst.methods.registry import find_method
 from sequst.methods.running import train
 from sequst.training.progress import Progress
+from sequst.training.settings import Settings
 
 METHODS = ("finetune",)
 SHOTS = 5
@@ -19,6 +20,7 @@ SHOTS = 5
 
 def run_demo(output: str | Path, seed: int, progress: Progress) -> dict[str, Any]:
     """Write the corpus, train each method on the same split, and keep {method: {f1, seconds}} in summary.json."""
+    settings = Settings(seed=seed)
     folder = require_free(output, "--output")
     generated = generate(seed)
     split = sample(generated.pool, SHOTS, seed=seed)
@@ -37,8 +39,8 @@ def run_demo(output: str | Path, seed: int, progress: Progress) -> dict[str, Any
             unlabeled=corpus / "unlabeled.conll" if find_method(method).unlabeled else None,
             dev=corpus / "dev.conll",
             test=corpus / "test.conll",
+            settings=settings,
             method=method,
-            seed=seed,
             progress=progress,
         )
         summary[method] = {"f1": result.summary["test"]["f1"], "seconds": result.summary["seconds"]}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import shlex
 import shutil
 import sys
@@ -20,11 +22,12 @@ from sequst.errors import SequstError
 from sequst.evaluation.evaluating import Evaluation, evaluate
 from sequst.inputs import STDIN, require_one_stdin
 from sequst.methods.registry import Method, find_method
-from sequst.tagger.tagger import Tagger
+from sequst.tagger.encoders import PACKAGED
+from sequst.tagger.tagger import Tagger, pick_device
 from sequst.training.data import Data, DataFile, Files, load_data
 from sequst.training.directory import RunDirectory
 from sequst.training.progress import Progress, Silent
-from sequst.training.run import Run, describe_device, load_encoder
+from sequst.training.run import Encoder, Run, describe_device, load_encoder
 from sequst.training.settings import Settings, from_dict, to_dict
 from sequst.version import __version__
 
@@ -41,7 +44,7 @@ class Result:
     was_finished: bool = False
     """The run had ended before it was resumed, so nothing was done."""
 
-    @property
+    @functools.cached_property
     def tagger(self) -> Tagger:
         return Tagger.load(self.path / "model")
 
@@ -72,15 +75,17 @@ def train(
         data = load_data(files, settings)
         if data.unlabeled and not method.unlabeled:
             progress.note(f"method {method.name} does not learn from unlabelled text: --unlabeled is checked and not used")
-        parameters = load_encoder(settings)
+        encoder = load_encoder(settings)
         facts = {
             "sequst": __version__,
             "torch": torch.__version__,
             "command": shlex.join(["sequst", *sys.argv[1:]]) if Path(sys.argv[0]).name == "sequst" else "from Python",
             "threads": torch.get_num_threads(),
+            "device": str(pick_device(settings.device)),
+            "encoder": encoder._asdict(),
         }
         directory = RunDirectory.create(path, settings, files, facts, Path(spool))
-    return _execute(directory, directory.files(), settings, method, data, parameters, progress)
+    return _execute(directory, directory.files(), settings, method, data, encoder, progress)
 
 
 def resume(path: str | Path, progress: Progress | None = None) -> Result:
@@ -89,14 +94,26 @@ def resume(path: str | Path, progress: Progress | None = None) -> Result:
     if directory.summary is not None:
         return Result(directory.path, directory.summary, was_finished=True)
     files, settings = directory.files(), directory.settings()
-    torch.set_num_threads(directory.facts["threads"])
     method = find_method(settings.method)
-    data = load_data(files, settings)
-    return _execute(directory, files, settings, method, data, load_encoder(settings), progress or Silent())
+    progress, encoder = progress or Silent(), load_encoder(settings)
+    _same_as_before(directory, settings, encoder, progress)
+    return _execute(directory, files, settings, method, load_data(files, settings), encoder, progress)
+
+
+def _same_as_before(directory: RunDirectory, settings: Settings, encoder: Encoder, progress: Progress) -> None:
+    """Other weights are refused; another machine or torch is told, for the numbers may then differ in their last digits."""
+    facts = directory.facts
+    if encoder.sha256 != facts["encoder"]["sha256"]:
+        raise SequstError(f"the encoder {settings.encoder} has other weights than when the run began; begin a new run with it")
+    torch.set_num_threads(facts["threads"])
+    now = {"torch": torch.__version__, "device": str(pick_device(settings.device))}
+    for name, value in now.items():
+        if facts[name] != value:
+            progress.note(f"warning: the run began with {name} {facts[name]} and goes on with {value}; its numbers may differ")
 
 
 def _execute(
-    directory: RunDirectory, files: Files, settings: Settings, method: Method, data: Data, parameters: int, progress: Progress
+    directory: RunDirectory, files: Files, settings: Settings, method: Method, data: Data, encoder: Encoder, progress: Progress
 ) -> Result:
     directory.lock()
     try:
@@ -104,10 +121,10 @@ def _execute(
             return Result(directory.path, directory.summary, was_finished=True)
         for note in [*data.notes, f"dev set: {data.dev_policy}"]:
             progress.note(note)
-        run = Run(settings, data, directory, parameters, progress)
+        run = Run(settings, data, directory, encoder.parameters, progress)
         tagger = method.load()(run)
         summary = _summary(run, method, evaluate(tagger, data.dev) if data.dev else None)
-        tagger.save(directory.path / "model", summary)
+        tagger.save(directory.path / "model", {**summary, "settings": to_dict(settings)})
         if files.test is not None:
             summary["test"] = _test(tagger, files.test, directory, progress).to_dict()
         directory.finish(summary, settings.keep_rounds)
@@ -159,11 +176,13 @@ def _overridden(settings: Settings, overrides: Mapping[str, Any]) -> Settings:
 def _located(settings: Settings) -> Settings:
     """An encoder in a folder is named in full, so that the run can be resumed from anywhere."""
     folder = Path(settings.encoder)
-    return dataclasses.replace(settings, encoder=str(folder.absolute())) if folder.is_dir() else settings
+    if settings.encoder in PACKAGED or not folder.is_dir():
+        return settings
+    return dataclasses.replace(settings, encoder=str(folder.absolute()))
 
 
 def _as_files(given: Mapping[str, Source], drop_overlap: bool, spool: Path) -> Files:
-    """Every source as a file: standard input and sentences are written to the spool, which the run directory takes over."""
+    """Every source as a file: streams and sentences are written to the spool, which the run directory takes over."""
     require_one_stdin(map(_path_of, given.values()))
     return Files(**{role: _as_file(role, source, spool) for role, source in given.items()}, drop_overlap=drop_overlap)
 
@@ -177,13 +196,14 @@ def _path_of(source: Source) -> str | None:
 def _as_file(role: str, source: Source, spool: Path) -> DataFile:
     if isinstance(source, str | Path):
         source = DataFile(str(source))
-    if isinstance(source, DataFile) and source.path == STDIN:
-        copy = spool / role
-        with copy.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-        return dataclasses.replace(source, path=str(copy), shown="<stdin>")
     if isinstance(source, DataFile):
-        return source
+        stdin = source.path == STDIN
+        if not stdin and (Path(source.path).is_file() or not Path(source.path).exists() or Path(source.path).is_dir()):
+            return source
+        with contextlib.ExitStack() as stack:
+            stream = sys.stdin.buffer if stdin else stack.enter_context(Path(source.path).open("rb"))
+            shutil.copyfileobj(stream, stack.enter_context((spool / role).open("wb")))
+        return dataclasses.replace(source, path=str(spool / role), shown="<stdin>" if stdin else source.path)
     copy = spool / f"{role}.jsonl"
     write_jsonl(copy, source)
     return DataFile(str(copy), shown=role)

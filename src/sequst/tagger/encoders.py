@@ -42,7 +42,6 @@ PACKAGED = {
         hub="sentence-transformers/all-MiniLM-L6-v2",
     )
 }
-DEFAULT_ENCODER = "minilm"
 
 
 def resolve(name: str) -> str:

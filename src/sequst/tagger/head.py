@@ -26,13 +26,11 @@ class SoftmaxHead(nn.Module):
             self.linear.weight.normal_(0.0, 0.02, generator=torch.Generator().manual_seed(seed))
             self.linear.bias.zero_()
 
-    def standardise(self, states: Tensor) -> None:
-        """Fix the centre and the scale from hidden states (N, H): one centre a feature, one scale for all.
+    def standardise(self, mean: Tensor, spread: float) -> None:
+        """Fix the centre of every feature (H,) and the scale that all share.
 
         States that do not differ, such as that of a single word, have no scale: they are left as they are.
         """
-        mean = states.mean(0)
-        spread = float((states - mean).pow(2).mean().sqrt())
         if spread > 1e-6:
             self.mean.copy_(mean)
             self.scale.fill_(1.0 / spread)

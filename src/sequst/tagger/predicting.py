@@ -14,7 +14,8 @@ from sequst.corpus.plain import sentence_from_text
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans
 from sequst.errors import UsageError, shorten
-from sequst.tagger.batches import collate, plan
+from sequst.tagger.batches import Batch, collate, plan
+from sequst.tagger.windows import Window
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -95,29 +96,46 @@ def token_budget(device: torch.device) -> int:
     return 4096 if device.type == "cpu" else 65536
 
 
+class Words:
+    """All words of some sentences, cut into windows once, to be passed through the tagger as often as needed."""
+
+    def __init__(self, tagger: Tagger, sentences: Sequence[Sentence]) -> None:
+        self.starts = np.concatenate([[0], np.cumsum([len(s) for s in sentences])]).astype(np.int64)
+        self._tagger = tagger
+        self._windows = tagger.splitter.windows([s.words for s in sentences])
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def batches(self) -> Iterator[tuple[Batch, NDArray[np.int64]]]:
+        """(batch, the place among all words of each word that it owns, in the order of `batch.owned`)."""
+        lengths = [len(window.ids) for window in self._windows]
+        device = self._tagger.device
+        for rows in plan(lengths, max_rows=len(lengths) or 1, max_tokens=token_budget(device)):
+            places = [self._places(self._windows[i]) for i in rows]
+            yield collate(self._windows, rows, self._tagger.pad_id).to(device), np.concatenate(places)
+
+    def _places(self, window: Window) -> NDArray[np.int64]:
+        start, end = window.owned
+        return np.arange(start, end, dtype=np.int64) + int(self.starts[window.sentence]) + window.first
+
+
 @torch.inference_mode()
 def label_words(tagger: Tagger, sentences: Sequence[Sentence]) -> WordLabels:
     """Every word's label, each from the window that owns it."""
-    starts = np.concatenate([[0], np.cumsum([len(s) for s in sentences])]).astype(np.int64)
-    labels = np.zeros(starts[-1], dtype=np.int64)
-    confidences = np.zeros(starts[-1], dtype=np.float32)
-    windows = tagger.splitter.windows([s.words for s in sentences])
-    lengths = [len(w.ids) for w in windows]
+    words = Words(tagger, sentences)
+    labels = np.zeros(len(words), dtype=np.int64)
+    confidences = np.zeros(len(words), dtype=np.float32)
     was_training = tagger.training
     tagger.eval()
     try:
-        for rows in plan(lengths, max_rows=len(windows) or 1, max_tokens=token_budget(tagger.device)):
-            batch = collate(windows, rows, tagger.pad_id).to(tagger.device)
+        for batch, places in words.batches():
             best, sure = tagger.decode(tagger(batch))
-            best_list, sure_list = best.cpu().numpy(), sure.float().cpu().numpy()
-            for row, i in enumerate(rows):
-                start, end = windows[i].owned
-                at = starts[windows[i].sentence] + windows[i].first
-                labels[at + start : at + end] = best_list[row, start:end]
-                confidences[at + start : at + end] = sure_list[row, start:end]
+            labels[places] = best[batch.owned].cpu().numpy()
+            confidences[places] = sure[batch.owned].float().cpu().numpy()
     finally:
         tagger.train(was_training)
-    return WordLabels(labels, confidences, starts)
+    return WordLabels(labels, confidences, words.starts)
 
 
 def annotate(tagger: Tagger, sentences: Iterable[Sentence], chunk: int = CHUNK) -> Iterator[Prediction]:

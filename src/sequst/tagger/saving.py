@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import transformers
 
-from sequst.corpus.tags import is_tag
+from sequst.corpus.tags import OUTSIDE, is_tag
 from sequst.errors import SequstError, UsageError, shorten
 from sequst.files import atomic_folder, read_json, write_json
 from sequst.tagger.card import model_card
@@ -64,7 +64,7 @@ def load(folder: str | Path) -> Tagger:
             folder, dtype=torch.float32, use_safetensors=True, local_files_only=True
         )
     labels = [str(model.config.id2label[i]) for i in range(model.config.num_labels)]
-    if not all(map(is_tag, labels)):
+    if not all(label == OUTSIDE or (is_tag(label) and label[0] in "BI") for label in labels):
         raise SequstError(f"{folder}: its labels are not IOB2 tags: {', '.join(labels[:6])}")
     tokenizer = load_tokenizer(str(folder))
     return Tagger(

@@ -75,8 +75,11 @@ class Tagger(nn.Module):
 
     @classmethod
     def from_encoder(cls, name: str, labels: list[str], *, max_length: int = 64, overlap: int = 16, seed: int = 0) -> Tagger:
-        """A tagger that has learnt nothing yet, on pretrained weights."""
-        return cls(load_model(name, labels), load_tokenizer(name), labels, max_length=max_length, overlap=overlap, seed=seed)
+        """A tagger that has learnt nothing yet, on pretrained weights; the seed decides those that the checkpoint lacks."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = load_model(name, labels)
+        return cls(model, load_tokenizer(name), labels, max_length=max_length, overlap=overlap, seed=seed)
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> Tagger:

@@ -136,7 +136,9 @@ def _policy_of_file(file: DataFile | None, dev: Sequence[Sentence]) -> str:
 
 def _require_entities(name: str, labeled: Sequence[Sentence]) -> None:
     if not any(tag != "O" for sentence in labeled for tag in sentence.tags or ()):
-        raise SequstError(f"{name}: no entity at all, every tag is O; label some entities before training")
+        raise SequstError(
+            f"{name}: no entity at all, every tag of the sentences to learn from is O; label some entities before training"
+        )
 
 
 def _without_overlap(parts: dict[str, list[Sentence]], files: Files) -> tuple[dict[str, list[Sentence]], list[str]]:

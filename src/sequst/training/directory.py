@@ -14,7 +14,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-import os
 import shutil
 from pathlib import Path
 from typing import IO, Any
@@ -116,24 +115,13 @@ class RunDirectory:
         path = self.path / "summary.json"
         return read_json(path) if path.is_file() else None
 
-    # metrics.jsonl: resuming cuts it back to where the phase that starts again began
-
-    @property
-    def metrics_size(self) -> int:
-        path = self.path / "metrics.jsonl"
-        return path.stat().st_size if path.is_file() else 0
-
     def record(self, line: dict[str, Any]) -> None:
         path = self.path / "metrics.jsonl"
         with explained(path, "free some space, then continue with --resume"), path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
-    def cut_metrics(self, size: int) -> None:
-        path = self.path / "metrics.jsonl"
-        if path.is_file():
-            os.truncate(path, size)
-
-    # phases
+    def clear_metrics(self) -> None:
+        (self.path / "metrics.jsonl").unlink(missing_ok=True)
 
     def phase(self, round_: int, name: str) -> Path:
         return self.path / "rounds" / str(round_) / name

@@ -116,7 +116,6 @@ def fit(
             hooks.save(at.state(tagger, optimizer, time.perf_counter() - begun))
             saved = time.perf_counter()
 
-    hooks.progress.end()
     if at.best is not None:
         tagger.load_state_dict(at.best)
     tagger.eval()
@@ -133,6 +132,7 @@ class _Position:
     """The mean of the steps since the last score."""
     best_step: int = 0
     best_f1: float | None = None
+    last_f1: float | None = None
     best: dict[str, Tensor] | None = None
     good_step: int = 0
     good: dict[str, Tensor] | None = None

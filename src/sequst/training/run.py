@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
+import hashlib
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from accelerate import Accelerator
@@ -24,8 +24,6 @@ from sequst.training.seeds import derive
 from sequst.training.settings import Phase, Settings
 from sequst.training.state import load_state, save_state
 
-log = logging.getLogger(__name__)
-
 
 class Run:
     """Settings, data and the directory, with `new_tagger` and `train` on top of them."""
@@ -41,7 +39,7 @@ class Run:
         """Rounds of self-training done so far."""
         self.seconds = 0.0
         """Time spent in phases, those of earlier processes included."""
-        self._metrics_size = 0
+        directory.clear_metrics()  # what earlier processes recorded is recorded again as the run passes it
 
     def new_tagger(self, *place: object) -> Tagger:
         """A tagger fresh from the pretrained weights; the head's first weights depend on the place (round, phase)."""
@@ -71,19 +69,25 @@ class Run:
     def _train(self, tagger: Tagger, examples: Examples, objective: Objective, phase: Phase, round_: int, name: str) -> Outcome:
         done = self.directory.outcome(round_, name)
         if done is not None:
+            for line in done["lines"]:
+                self.record(line)
             tagger.load_state_dict(done["tagger"])
             tagger.eval()
-            self._metrics_size = done["metrics_size"]
             return Outcome(**done["outcome"])
         saved = self.directory.phase(round_, name) / "state.pt"
         state = load_state(saved) if saved.is_file() else None
-        self._metrics_size = state.pop("metrics_size") if state is not None else self._metrics_size
-        self.directory.cut_metrics(self._metrics_size)
-        place = {"round": round_, "phase": name}
+        lines: list[dict[str, Any]] = []
+
+        def record(line: dict[str, Any]) -> None:
+            lines.append({"round": round_, "phase": name, **line})
+            self.record(lines[-1])
+
+        for line in state.pop("lines") if state is not None else []:
+            record(line)
         hooks = Hooks(
             score=self.dev_f1 if self.data.dev else None,
-            record=lambda line: self.directory.record({**place, **line}),
-            save=lambda state: save_state(saved, {**state, "metrics_size": self.directory.metrics_size}),
+            record=record,
+            save=lambda state: save_state(saved, {**state, "lines": lines}),
             save_every=self.settings.checkpoint_seconds,
             progress=self.progress,
             name=name if round_ == 0 else f"round {round_}: {name}",
@@ -92,31 +96,32 @@ class Run:
         try:
             outcome = fit(tagger, examples, objective, phase, self.accelerator, seed, hooks, state)
         except Diverged as stop:
+            raise self._explain(stop, tagger, phase, round_, name) from None
+        except torch.OutOfMemoryError as error:
+            raise SequstError(
+                f"phase {name} of round {round_}: the GPU has too little memory ({str(error).splitlines()[0]})\n"
+                f"Use smaller batches, e.g. --set {name}.batch_size={max(1, phase.batch_size // 2)}, or a smaller max_length"
+            ) from None
+        finally:
             self.progress.end()
-            raise self._explain(stop, tagger, round_, name) from None
-        self._metrics_size = self.directory.metrics_size
-        result = {
-            "tagger": tagger.state_dict(),
-            "outcome": dataclasses.asdict(outcome),
-            "metrics_size": self._metrics_size,
-        }
+        result = {"tagger": tagger.state_dict(), "outcome": dataclasses.asdict(outcome), "lines": lines}
         self.directory.finish_phase(round_, name, result)
         return outcome
 
-    def _explain(self, stop: Diverged, tagger: Tagger, round_: int, name: str) -> SequstError:
-        """Keep the last weights that were good, and say so."""
+    def record(self, line: dict[str, Any]) -> None:
+        """Add a line to metrics.jsonl. A method that records between phases does so again when the run is resumed."""
+        self.directory.record(line)
+
+    def _explain(self, stop: Diverged, tagger: Tagger, phase: Phase, round_: int, name: str) -> SequstError:
+        """Keep the last weights that were good, and say so. A phase has the name of its settings."""
         kept = self.directory.phase(round_, name) / "last-good"
         tagger.eval()
         tagger.save(kept, {"stopped": str(stop)})
         return SequstError(
             f"phase {name} of round {round_}: {stop.what} is not finite at step {stop.step} of {stop.steps}.\n"
             f"The tagger after step {stop.good_step}, still good, is in {kept}. Begin a new run with a lower rate, "
-            f"e.g. --set {name}.learning_rate={self._rate(name) / 4:g}, or with --set precision=fp32"
+            f"e.g. --set {name}.learning_rate={phase.learning_rate / 4:g}, or with --set precision=fp32"
         )
-
-    def _rate(self, name: str) -> float:
-        phase = getattr(self.settings, name, self.settings.teacher)
-        return float(phase.learning_rate)
 
     @torch.no_grad()
     def standardise(self, tagger: Tagger, examples: Examples) -> None:
@@ -124,19 +129,31 @@ class Run:
         if not self.settings.standardise:
             return
         tagger.eval()
-        states = [tagger.hidden(batch)[batch.owned] for batch in batches_of(examples, tagger)]
-        tagger.head.standardise(torch.cat(states))
+        width = tagger.head.linear.in_features
+        total = torch.zeros(width, dtype=torch.float64, device=tagger.device)
+        squares, count = torch.zeros_like(total), 0
+        for batch in batches_of(examples, tagger):
+            states = tagger.hidden(batch)[batch.owned].double()  # (N, H)
+            total, squares, count = total + states.sum(0), squares + states.pow(2).sum(0), count + len(states)
+        mean = total / count
+        spread = (squares / count - mean.pow(2)).mean().clamp(min=0).sqrt()
+        tagger.head.standardise(mean, float(spread))
 
 
 BF16_FROM = 80_000_000
 """Parameters from which bf16 pays on a GPU: below, a step waits for kernel launches, and casting adds to them."""
 
 
-def load_encoder(settings: Settings) -> int:
-    """Load the encoder and its tokenizer once and look for the device, so that whatever is wrong with them is known now.
+class Encoder(NamedTuple):
+    """What a run remembers of its encoder."""
 
-    Returns the number of parameters.
-    """
+    parameters: int
+    sha256: str
+    """Of all its weights: a run that is resumed must find the same."""
+
+
+def load_encoder(settings: Settings) -> Encoder:
+    """Load the encoder and its tokenizer once and look for the device, so that whatever is wrong with them is known now."""
     pick_device(settings.device)
     tagger = Tagger.from_encoder(settings.encoder, ["O"], max_length=settings.max_length, overlap=settings.overlap)
     longest = tagger.splitter.windows([["a"] * settings.max_length])
@@ -146,7 +163,10 @@ def load_encoder(settings: Settings) -> int:
     except (IndexError, RuntimeError) as error:
         message = f"max_length {settings.max_length}: the encoder {settings.encoder} does not take so many sub-words ({error})"
         raise UsageError(f"{message}; use a lower one") from None
-    return sum(parameter.numel() for parameter in tagger.parameters())
+    digest = hashlib.sha256()
+    for weight in tagger.encoder.state_dict().values():
+        digest.update(weight.contiguous().view(torch.uint8).numpy())
+    return Encoder(sum(parameter.numel() for parameter in tagger.parameters()), digest.hexdigest())
 
 
 def make_accelerator(settings: Settings, parameters: int) -> Accelerator:
@@ -166,6 +186,7 @@ def make_accelerator(settings: Settings, parameters: int) -> Accelerator:
 
 def describe_device(accelerator: Accelerator) -> dict[str, Any]:
     """The machine, for the record."""
+    precision = accelerator.mixed_precision.replace("no", "fp32")
     if accelerator.device.type == "cuda":
-        return {"device": torch.cuda.get_device_name(accelerator.device), "precision": accelerator.mixed_precision}
-    return {"device": f"cpu, {torch.get_num_threads()} threads", "precision": accelerator.mixed_precision}
+        return {"device": torch.cuda.get_device_name(accelerator.device), "precision": precision}
+    return {"device": f"cpu, {torch.get_num_threads()} threads", "precision": precision}

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sequst.errors import SequstError
+from sequst.files import _host, atomic_folder, atomic_text
+
+
+def test_a_folder_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with atomic_folder(tmp_path / "model") as folder:
+        (folder / "weights").write_text("old")
+
+    rename = Path.rename
+
+    def refuse(self: Path, target: Path) -> None:
+        if self.name.endswith(".tmp"):
+            raise OSError(5, "Input/output error")
+        rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(SequstError, match="Input/output error"), atomic_folder(tmp_path / "model", replace=True) as folder:
+        (folder / "weights").write_text("new")
+    assert (tmp_path / "model" / "weights").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_what_a_killed_process_moved_aside_is_put_back(tmp_path: Path) -> None:
+    dead = 2**22 + 1  # above the highest process number
+    (tmp_path / f".model.{_host()}.{dead}.old").mkdir()
+    (tmp_path / f".model.{_host()}.{dead}.old" / "weights").write_text("old")
+    (tmp_path / f".model.{_host()}.{dead}.tmp").mkdir()
+    with pytest.raises(RuntimeError), atomic_folder(tmp_path / "model", replace=True):
+        raise RuntimeError
+    assert (tmp_path / "model" / "weights").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_leftovers_of_the_same_number_and_of_other_machines(tmp_path: Path) -> None:
+    (tmp_path / f".model.{_host()}.{os.getpid()}.tmp").mkdir()  # an earlier life, as happens in containers
+    (tmp_path / ".model.elsewhere.99.tmp").mkdir()
+    with atomic_folder(tmp_path / "model") as folder:
+        (folder / "weights").write_text("new")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".model.elsewhere.99.tmp", "model"]
+
+
+def test_a_folder_is_not_replaced_unasked(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "precious").write_text("x")
+    with pytest.raises(SequstError, match="not empty"), atomic_folder(tmp_path / "taken"):
+        pass
+    assert (tmp_path / "taken" / "precious").read_text() == "x"
+
+
+def test_a_text_file_that_breaks_off_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UnicodeEncodeError), atomic_text(tmp_path / "a.txt") as file:
+        file.write("half a character: \ud800")
+    assert list(tmp_path.iterdir()) == []
