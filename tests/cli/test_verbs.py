@@ -56,6 +56,23 @@ def test_predict_is_deterministic_in_every_form(model: Path, write: Write, tmp_p
     assert (first["id"], second["id"], third["id"], third["words"]) == ("a", 9, 3, [])
 
 
+def test_predict_with_uncertainty(model: Path, write: Write, sequst: Cli) -> None:
+    path = write("in.txt", "Anna Lindqvist is flying to Lisbon tomorrow.\nWe play The Planets in Oslo .\n")
+    plain = [json.loads(line) for line in sequst("predict", model, path).stdout.splitlines()]
+    done = sequst("predict", model, path, "--uncertainty", "--passes", 5)
+    assert done.stdout == sequst("predict", model, path, "--uncertainty", "--passes", 5).stdout
+    for record, without in zip(map(json.loads, done.stdout.splitlines()), plain, strict=True):
+        assert len(record["confidence"]) == len(record["information_gain"]) == len(record["words"])
+        assert record["tags"] == without["tags"]
+        for entity, same in zip(record["entities"], without["entities"], strict=True):
+            words = slice(entity["start"], entity["end"])
+            assert entity.pop("mc_confidence") == min(record["confidence"][words])
+            assert entity.pop("information_gain") == max(record["information_gain"][words]) > 0
+            assert entity == same
+    assert "use jsonl" in sequst("predict", model, path, "--uncertainty", "--format", "conll").stderr
+    assert "at least 1" in sequst("predict", model, path, "--uncertainty", "--passes", 0).stderr
+
+
 def test_predict_columns(model: Path, write: Write, sequst: Cli) -> None:
     done = sequst("predict", model, write("in.conll", "Anna\tNNP\nsings\tVBZ\n\nOslo\tNNP\n"), "--format", "conll")
     rows = done.stdout.split("\n")

@@ -12,6 +12,8 @@ def predict(
     input: Annotated[str, typer.Argument(help="File to tag; - is standard input.")],
     output: Annotated[str | None, typer.Option(help="File to write; whole or not at all.", metavar="FILE")] = None,
     format: Annotated[str, typer.Option(help="Of the output: jsonl or conll.")] = "jsonl",
+    uncertainty: Annotated[bool, typer.Option("--uncertainty", help="Add what MC dropout says of words and entities.")] = False,
+    passes: Annotated[int, typer.Option(help="Passes of MC dropout, with --uncertainty.")] = 20,
     input_format: InputFormat = "auto",
     word_column: WordColumn = None,
     device: Device = "auto",
@@ -33,6 +35,10 @@ def predict(
 
     if format not in ("jsonl", "conll"):
         raise UsageError(f"--format {format}: {nearest(format, ('jsonl', 'conll'))}")
+    if uncertainty and format != "jsonl":
+        raise UsageError(f"--uncertainty has no place in --format {format}; use jsonl")
+    if passes < 1:
+        raise UsageError(f"--passes {passes}: at least 1")
     if output is not None:
         require_writable(output, "--output")
     source = Input(input)
@@ -42,8 +48,11 @@ def predict(
 
     from sequst.tagger.predicting import annotate
     from sequst.tagger.tagger import Tagger
+    from sequst.uncertainty.predicting import annotate_with_uncertainty
 
     tagger = Tagger.load(model, device)
+    sentences = stream(source, how)
+    predictions = annotate_with_uncertainty(tagger, sentences, passes) if uncertainty else annotate(tagger, sentences)
     progress = make_progress("sentences")
     with contextlib.ExitStack() as stack:
         if output is None:
@@ -53,7 +62,7 @@ def predict(
         if output is not None:
             progress.begin("predict", 0)
             stack.callback(progress.end)
-        for prediction in annotate(tagger, stream(source, how)):
+        for prediction in predictions:
             if format == "jsonl":
                 file.write(json.dumps(prediction.to_dict(), ensure_ascii=False) + "\n")
             else:

@@ -1,1 +1,1 @@
-"""What the tagger does not know: MC dropout, beliefs per word, which words to trust, calibration. Empty so far."""
+"""What the tagger does not know: MC dropout, beliefs per word, which words to trust."""

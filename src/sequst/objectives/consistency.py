@@ -1,0 +1,81 @@
+"""Gaussian-based consistency regularisation: predictions that stay when a word's representation is perturbed (Eq. 12 to 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class GaussianNets(nn.Module):
+    """The two projections, one linear layer with ReLU each, that give every word a mean and a scale (Eq. 12)."""
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__()
+        self.mean = nn.Linear(hidden, hidden)
+        self.scale = nn.Linear(hidden, hidden)
+
+    def forward(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """(..., H) -> mu, Sigma, each (..., H)."""
+        return F.relu(self.mean(hidden)), F.relu(self.scale(hidden))
+
+
+def perturb(hidden: Tensor, mean: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
+    """h * (mu + Sigma * epsilon) (Eq. 13)."""
+    return hidden * (mean + scale * noise)
+
+
+def divergence(clean: Tensor, perturbed: Tensor) -> Tensor:
+    """KL(clean || perturbed) of log probabilities (..., C), per word (...)."""
+    return F.kl_div(perturbed, clean, reduction="none", log_target=True).sum(-1)
+
+
+@dataclass(frozen=True)
+class Consistency:
+    """The regulariser of a batch and what shows whether the noise has collapsed: as written it has a trivial optimum,
+    mu = 1 and Sigma = 0, at which it regularises nothing."""
+
+    loss: Tensor
+    mean: Tensor
+    scale: Tensor
+
+
+def consistency(
+    hidden: Tensor,
+    log_probs: Tensor,
+    words: Tensor,
+    nets: GaussianNets,
+    predict: Callable[[Tensor], Tensor],
+    samples: int,
+    generator: torch.Generator,
+    detach: bool = True,
+) -> Consistency:
+    """Eq. 14 over the words that `words` (B, W) marks: the mean KL over words and `samples` perturbations.
+
+    hidden (B, W, H), log_probs (B, W, C) = predict(hidden). Noise comes from the generator alone, so that this shares no random
+    stream with dropout. `detach` keeps the clean side out of the gradient.
+    """
+    mean, scale = nets(hidden)
+    clean = log_probs.detach() if detach else log_probs
+    count = words.sum().clamp(min=1)
+    total = hidden.new_zeros(())
+    for _ in range(samples):
+        noise = torch.randn(hidden.shape, generator=generator, device=generator.device).to(hidden)
+        each = divergence(clean, predict(perturb(hidden, mean, scale, noise)))
+        total = total + torch.where(words, each, 0.0).sum() / count
+    marked = words.unsqueeze(-1)
+    width = count * hidden.shape[-1]
+    averages = [torch.where(marked, value, 0.0).sum().detach() / width for value in (mean, scale)]
+    return Consistency(total / samples, *averages)
+
+
+def noise_prior(mean: Tensor, scale: Tensor, words: Tensor, prior_scale: float) -> Tensor:
+    """KL of N(mu, Sigma^2) to N(1, s^2), the mean over marked words and features: keeps the noise from collapsing."""
+    variance = scale.pow(2).clamp(min=1e-12)
+    target = prior_scale**2
+    each = 0.5 * ((variance + (mean - 1).pow(2)) / target - 1 + torch.log(target / variance))
+    marked = words.unsqueeze(-1)
+    return torch.where(marked, each, 0.0).sum() / (words.sum().clamp(min=1) * mean.shape[-1])

@@ -1,0 +1,74 @@
+"""Beliefs: what a tagger thinks of every word, and how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from sequst.corpus.sentence import Sentence
+from sequst.errors import UsageError
+from sequst.tagger.predicting import Words
+from sequst.tagger.tagger import Tagger
+from sequst.uncertainty.information import PassSums
+from sequst.uncertainty.mc_dropout import mc_dropout
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Beliefs:
+    """Flat arrays over the words of some sentences in order; sentence i has the words starts[i] to starts[i + 1]."""
+
+    labels: NDArray[np.int64]
+    """The teacher's argmax, without dropout (Eq. 2)."""
+    plain_confidence: NDArray[np.float32]
+    """Its probability without dropout."""
+    confidence: NDArray[np.float32]
+    """Its mean probability over the passes (Eq. 5)."""
+    information_gain: NDArray[np.float32]
+    """How much the passes disagree, in nats (Eq. 4)."""
+    starts: NDArray[np.int64]
+
+    @property
+    def certainty(self) -> NDArray[np.float32]:
+        """1 - information gain (Eq. 6), cut at 0: from three classes up the gain can exceed 1."""
+        certainty: NDArray[np.float32] = np.clip(np.float32(1.0) - self.information_gain, np.float32(0.0), None)
+        return certainty
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def sentence_of(self) -> NDArray[np.int64]:
+        """The sentence of each word."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+
+@torch.inference_mode()
+def form_beliefs(tagger: Tagger, sentences: Sequence[Sentence], passes: int, seed: int) -> Beliefs:
+    """Label every word, then pass each batch `passes` times with dropout; only sums over the passes are kept."""
+    if passes < 1:
+        raise UsageError(f"--passes {passes}: at least 1")
+    words = Words(tagger, sentences)
+    labels = np.zeros(len(words), dtype=np.int64)
+    plain, confidence, gain = (np.zeros(len(words), dtype=np.float32) for _ in range(3))
+    was_training = tagger.training
+    tagger.eval()
+    try:
+        for number, (batch, places) in enumerate(words.batches()):
+            best, sure = (found[batch.owned] for found in tagger.decode(tagger(batch)))
+            sums = PassSums()
+            with mc_dropout(tagger, seed + number):
+                for _ in range(passes):
+                    sums.add(tagger(batch)[batch.owned])
+            labels[places], plain[places] = best.cpu().numpy(), sure.float().cpu().numpy()
+            confidence[places] = sums.confidence(best).cpu().numpy()
+            gain[places] = sums.information_gain().cpu().numpy()
+    finally:
+        tagger.train(was_training)
+    return Beliefs(labels, plain, confidence, gain, words.starts)

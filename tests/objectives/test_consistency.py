@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from sequst.objectives.consistency import GaussianNets, consistency, divergence, noise_prior, perturb
+
+
+def head(hidden: Tensor) -> Tensor:
+    return hidden.log_softmax(-1)
+
+
+def constant_nets(mean: float, scale: float, hidden: int = 4) -> GaussianNets:
+    nets = GaussianNets(hidden)
+    for layer, value in ((nets.mean, mean), (nets.scale, scale)):
+        torch.nn.init.zeros_(layer.weight)
+        torch.nn.init.constant_(layer.bias, value)
+    return nets
+
+
+def generator() -> torch.Generator:
+    return torch.Generator().manual_seed(3)
+
+
+WORDS = torch.tensor([[True, True, False]])
+
+
+def test_divergence_by_hand() -> None:
+    clean, perturbed = torch.tensor([0.5, 0.5]).log(), torch.tensor([0.25, 0.75]).log()
+    expected = 0.5 * math.log(0.5 / 0.25) + 0.5 * math.log(0.5 / 0.75)
+    assert divergence(clean, perturbed).item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_trivial_optimum_is_an_identical_representation_without_loss() -> None:
+    hidden = torch.randn(1, 3, 4)
+    found = consistency(hidden, head(hidden), WORDS, constant_nets(1.0, 0.0), head, samples=3, generator=generator())
+    assert found.loss.item() == pytest.approx(0.0, abs=1e-7)
+    assert (found.mean.item(), found.scale.item()) == (1.0, 0.0)
+
+
+def test_by_hand_without_noise() -> None:
+    # mu = 2 and Sigma = 0 double every feature
+    hidden = torch.randn(1, 3, 4)
+    expected = divergence(head(hidden), head(2 * hidden))[0, :2].mean()
+    found = consistency(hidden, head(hidden), WORDS, constant_nets(2.0, 0.0), head, samples=2, generator=generator())
+    assert found.loss.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_perturbation_by_hand_and_noise_from_the_generator_alone() -> None:
+    h, mu, sigma, eps = torch.tensor([2.0]), torch.tensor([1.5]), torch.tensor([0.5]), torch.tensor([-2.0])
+    assert perturb(h, mu, sigma, eps).item() == 2.0 * (1.5 - 1.0)
+    hidden, nets = torch.randn(1, 3, 4), constant_nets(1.0, 1.0)
+    before = torch.get_rng_state()
+    values = [
+        consistency(hidden, head(hidden), WORDS, nets, head, samples=3, generator=generator()).loss.item() for _ in range(2)
+    ]
+    assert torch.equal(torch.get_rng_state(), before)
+    assert values[0] == values[1] > 0
+
+
+def test_words_that_are_not_marked_do_not_count() -> None:
+    hidden = torch.randn(1, 3, 4)
+    changed = hidden.clone()
+    changed[0, 2] = 100.0
+    values = [
+        consistency(h, head(h), WORDS, constant_nets(2.0, 0.0), head, samples=1, generator=generator()).loss.item()
+        for h in (hidden, changed)
+    ]
+    assert values[0] == values[1]
+    nothing = torch.zeros(1, 3, dtype=torch.bool)
+    assert consistency(hidden, head(hidden), nothing, constant_nets(2.0, 0.0), head, 1, generator()).loss.item() == 0
+
+
+def test_the_clean_side_can_be_kept_out_of_the_gradient() -> None:
+    grads = []
+    for detach in (True, False):
+        hidden = torch.ones(1, 1, 4) * torch.arange(4.0)
+        clean = head(hidden).requires_grad_()
+        word = torch.ones(1, 1, dtype=torch.bool)
+        found = consistency(hidden, clean, word, constant_nets(2.0, 0.0), head, 1, generator(), detach=detach)
+        found.loss.backward()  # type: ignore[no-untyped-call]
+        grads.append(clean.grad)
+    assert grads[0] is None
+    assert grads[1] is not None
+
+
+def test_gradient_reaches_the_nets_and_the_representation() -> None:
+    nets = GaussianNets(3).double()
+
+    def loss(hidden: Tensor) -> Tensor:
+        words = torch.ones(1, 2, dtype=torch.bool)
+        return consistency(hidden, head(hidden), words, nets, head, 2, generator(), detach=False).loss
+
+    hidden = torch.randn(1, 2, 3, dtype=torch.double, requires_grad=True)
+    assert torch.autograd.gradcheck(loss, hidden)
+    loss(hidden).backward()  # type: ignore[no-untyped-call]
+    assert nets.scale.weight.grad is not None
+
+
+def test_the_prior_is_zero_at_itself_and_grows_when_the_noise_collapses() -> None:
+    words = torch.ones(1, 1, dtype=torch.bool)
+    at = noise_prior(torch.ones(1, 1, 2), torch.full((1, 1, 2), 0.3), words, 0.3).item()
+    off = noise_prior(torch.full((1, 1, 2), 1.5), torch.full((1, 1, 2), 0.3), words, 0.3).item()
+    gone = noise_prior(torch.ones(1, 1, 2), torch.zeros(1, 1, 2), words, 0.3).item()
+    assert at == pytest.approx(0.0, abs=1e-6)
+    assert off == pytest.approx(0.5 * 0.25 / 0.09, rel=1e-4)
+    assert gone > 5

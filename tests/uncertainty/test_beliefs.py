@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from sequst.corpus.sampling import Split
+from sequst.errors import UsageError
+from sequst.tagger.batches import collate
+from sequst.tagger.predicting import label_words
+from sequst.tagger.tagger import Tagger
+from sequst.uncertainty.beliefs import Beliefs, form_beliefs
+from sequst.uncertainty.information import PassSums
+from sequst.uncertainty.mc_dropout import mc_dropout
+
+
+@pytest.fixture
+def tagger(tiny_encoder: str) -> Tagger:
+    tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-X", "I-X"], max_length=12, overlap=4, seed=1)
+    tagger.head.linear.weight.data *= 50
+    return tagger
+
+
+def test_labels_are_those_without_dropout_and_the_same_every_time(tagger: Tagger, split: Split) -> None:
+    beliefs = form_beliefs(tagger, split.dev, passes=3, seed=4)
+    plain = label_words(tagger, split.dev)
+    assert np.array_equal(beliefs.labels, plain.labels)
+    assert np.array_equal(beliefs.plain_confidence, plain.confidences)
+    assert np.array_equal(beliefs.starts, plain.starts)
+    again = form_beliefs(tagger, split.dev, passes=3, seed=4)
+    assert np.array_equal(beliefs.information_gain, again.information_gain)
+    assert not np.array_equal(beliefs.information_gain, form_beliefs(tagger, split.dev, passes=3, seed=5).information_gain)
+    assert not tagger.training
+
+
+def test_equals_passes_kept_whole(tagger: Tagger, split: Split) -> None:
+    """The streamed sums against all passes of one batch held at once."""
+    sentence = [next(s for s in split.dev if len(s) < 8)]
+    beliefs = form_beliefs(tagger, sentence, passes=6, seed=9)
+    windows = tagger.splitter.windows([sentence[0].words])
+    assert len(windows) == 1
+    batch = collate(windows, [0], tagger.pad_id)
+    with torch.no_grad(), mc_dropout(tagger, 9):
+        kept = torch.stack([tagger(batch)[0].exp().double() for _ in range(6)])  # (T, W, C)
+    mean = kept.mean(0)
+    gain = -(mean * mean.log()).sum(-1) + (kept * kept.log()).sum(-1).mean(0)
+    confidence = mean.gather(-1, torch.tensor(beliefs.labels).unsqueeze(-1)).squeeze(-1)
+    assert beliefs.information_gain == pytest.approx(gain.numpy(), abs=1e-6)
+    assert beliefs.confidence == pytest.approx(confidence.numpy(), abs=1e-6)
+
+
+def test_without_dropout_there_is_nothing_to_gain(tagger: Tagger, split: Split) -> None:
+    for module in tagger.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    beliefs = form_beliefs(tagger, split.dev, passes=3, seed=4)
+    assert float(beliefs.information_gain.max()) < 1e-6
+    assert beliefs.confidence == pytest.approx(beliefs.plain_confidence, abs=1e-5)
+
+
+def test_certainty_is_cut_at_zero() -> None:
+    gains = np.array([0.0, 0.25, 1.5], dtype=np.float32)
+    one = np.ones(3, dtype=np.float32)
+    beliefs = Beliefs(np.zeros(3, dtype=np.int64), one, one, gains, np.array([0, 1, 3]))
+    assert beliefs.certainty.tolist() == [1.0, 0.75, 0.0]
+    assert beliefs.sentence_of.tolist() == [0, 1, 1]
+
+
+def test_misuse(tagger: Tagger, split: Split) -> None:
+    with pytest.raises(UsageError, match="at least 1"):
+        form_beliefs(tagger, split.dev, passes=0, seed=1)
+    with pytest.raises(AssertionError):
+        PassSums().information_gain()

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sequst.uncertainty.beliefs import Beliefs
+from sequst.uncertainty.selectors import SELECTORS, AllWords, SampledWords, TopOfEachClass, TopWords, sampling_weights, scores
+
+
+def beliefs(confidence: list[float], gain: list[float], sizes: list[int], labels: list[int] | None = None) -> Beliefs:
+    as_floats = np.array(confidence, dtype=np.float32)
+    labelled = np.array(labels if labels is not None else [0] * len(confidence), dtype=np.int64)
+    return Beliefs(
+        labelled, as_floats, as_floats, np.array(gain, dtype=np.float32), np.array([0, *itertools.accumulate(sizes)])
+    )
+
+
+TWO = beliefs([0.8, 0.4, 0.9, 0.6], [0.5, 0.0, 1.5, 0.5], [2, 2])
+
+
+def test_weights_by_hand() -> None:
+    # scores 0.8 * 0.5, 0.4 * 1 | 0.9 * 0, 0.6 * 0.5
+    assert scores(TWO, "both") == pytest.approx([0.4, 0.4, 0.0, 0.3])
+    assert sampling_weights(TWO) == pytest.approx([0.5, 0.5, 0.0, 1.0])
+    assert sampling_weights(TWO, "confidence") == pytest.approx([2 / 3, 1 / 3, 0.6, 0.4])
+    assert sampling_weights(TWO, "certainty") == pytest.approx([1 / 3, 2 / 3, 0.0, 1.0])
+    hopeless = beliefs([0.5, 0.5], [2.0, 3.0], [2])
+    assert sampling_weights(hopeless).tolist() == [0.0, 0.0]
+    assert not SampledWords().select(hopeless, np.random.default_rng(0)).any()
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.floats(0.05, 1.0), st.integers(0, 99))
+def test_every_sentence_gives_its_share(sizes: list[int], share: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = sum(sizes)
+    some = beliefs(rng.uniform(0.1, 1, n).tolist(), rng.uniform(0, 0.9, n).tolist(), sizes, rng.integers(0, 3, n).tolist())
+    for selector in (SampledWords(share), TopWords(share)):
+        mask = selector.select(some, rng)
+        taken = np.bincount(some.sentence_of, mask)
+        assert taken.tolist() == [max(1, round(share * size)) for size in sizes]
+    by_class = TopOfEachClass(share).select(some, rng)
+    for label in np.unique(some.labels):
+        members = some.labels == label
+        assert by_class[members].sum() == max(1, round(share * members.sum()))
+    assert AllWords().select(some, rng).all()
+
+
+def test_words_are_drawn_as_often_as_their_weights_say() -> None:
+    one = beliefs([0.6, 0.3, 0.1], [0.0, 0.0, 0.0], [3])
+    rng = np.random.default_rng(0)
+    single = sum(SampledWords(0.34).select(one, rng) for _ in range(20_000)) / 20_000
+    assert single == pytest.approx([0.6, 0.3, 0.1], abs=0.015)
+    # two without replacement: P(i) = w_i + sum_j w_j w_i / (1 - w_j)
+    pairs = sum(SampledWords(0.67).select(one, rng) for _ in range(20_000)) / 20_000
+    w = [0.6, 0.3, 0.1]
+    expected = [w[i] + sum(w[j] * w[i] / (1 - w[j]) for j in range(3) if j != i) for i in range(3)]
+    assert pairs == pytest.approx(expected, abs=0.015)
+
+
+def test_top_by_hand() -> None:
+    rng = np.random.default_rng(0)
+    assert TopWords(0.5).select(TWO, rng).tolist() == [True, False, False, True]
+    assert TopWords(0.5, "certainty").select(TWO, rng).tolist() == [False, True, False, True]
+    # ranking over all words would take the three of class 0 first
+    labels = beliefs([0.99, 0.98, 0.97, 0.4, 0.3], [0.0] * 5, [5], [0, 0, 0, 1, 1])
+    assert TopOfEachClass(0.5).select(labels, rng).tolist() == [True, True, False, True, False]
+
+
+def test_registered_by_name_with_defaults_that_select_something() -> None:
+    for make in SELECTORS.values():
+        assert make().select(TWO, np.random.default_rng(0)).any()
