@@ -30,3 +30,14 @@ def test_cpu_and_gpu_agree(tmp_path: Path, tiny_encoder: str, split: Split) -> N
     on_cpu = Tagger.load(result.path / "model", "cpu").predict(split.dev)
     same = sum(a.tags == b.tags for a, b in zip(on_gpu, on_cpu, strict=True))
     assert same >= len(split.dev) - 1
+
+
+def test_beliefs_on_the_gpu_are_the_same_every_time(tiny_encoder: str, split: Split) -> None:
+    from sequst.tagger.tagger import Tagger
+    from sequst.uncertainty.beliefs import form_beliefs
+
+    tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-X", "I-X"], seed=1).to("cuda")
+    first, again, other = (form_beliefs(tagger, split.dev, passes=4, seed=seed) for seed in (1, 1, 2))
+    assert (first.information_gain == again.information_gain).all()
+    assert (first.information_gain != other.information_gain).any()
+    assert first.information_gain.max() > 0
