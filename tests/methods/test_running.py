@@ -17,7 +17,7 @@ import transformers
 
 from sequst.corpus.sampling import Split
 from sequst.errors import SequstError, UsageError
-from sequst.methods.finetune import labelled_loss
+from sequst.methods.finetune import LabelledWords
 from sequst.methods.registry import METHODS, Method, find_method
 from sequst.methods.running import _located, resume, train
 from sequst.tagger.tagger import Tagger
@@ -294,7 +294,7 @@ def two_phases(run: Run) -> Tagger:
     tagger = run.new_tagger(0, "teacher")
     examples = run.examples(tagger, run.data.labeled)
     for round_ in (0, 1):
-        run.train(tagger, examples, labelled_loss, run.settings.teacher, round_, "teacher")
+        run.train(tagger, examples, LabelledWords(), run.settings.teacher, round_, "teacher")
         run.record({"round": round_, "note": "between"})
     return tagger
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,3 +46,6 @@ def test_collate_by_hand() -> None:
     assert batch.labels.tolist() == [[6, 7], [5, IGNORED]]
     assert batch.owned.tolist() == [[True, True], [True, False]]
     assert batch.word_mask.tolist() == [[True, True], [True, True]]
+    assert torch.equal(batch.selected, batch.owned)
+    some = collate(windows, [1, 0], pad=0, labels=[[5, 6, 7]], selected=[[True, False, True]])
+    assert some.selected.tolist() == [[False, True], [True, False]]

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from sequst.corpus.sampling import Split
-from sequst.methods.finetune import labelled_loss
+from sequst.methods.finetune import LabelledWords
 from sequst.tagger.batches import Batch
 from sequst.tagger.tagger import Tagger, labels_of
 from sequst.training.loop import Diverged, Examples, Hooks, Outcome, _schedule, fit
@@ -29,7 +30,7 @@ def run(
 ) -> tuple[Tagger, Outcome]:
     tagger, examples = start(encoder, split)
     accelerator = make_accelerator(Settings(device="cpu"), 0)
-    objective = options.get("objective", labelled_loss)
+    objective = options.get("objective", LabelledWords())
     return tagger, fit(tagger, examples, objective, options.get("phase", SHORT), accelerator, 7, hooks, state)
 
 
@@ -89,8 +90,6 @@ def test_a_phase_resumed_from_any_state_ends_the_same(tiny_encoder: str, split: 
     states: list[dict[str, Any]] = []
 
     def keep(state: dict[str, Any]) -> None:
-        import copy
-
         states.append(copy.deepcopy(state))
 
     scores = {5: 1.0, 10: 5.0, 15: 2.0, 20: 3.0}
@@ -113,14 +112,15 @@ def test_a_phase_resumed_from_any_state_ends_the_same(tiny_encoder: str, split: 
 def test_a_loss_that_is_not_finite_leaves_weights_whose_loss_was(tiny_encoder: str, split: Split, bad: float) -> None:
     seen: list[dict[str, Tensor]] = []
 
-    def objective(tagger: Tagger, batch: Batch) -> Tensor:
-        seen.append(weights(tagger))
-        loss = labelled_loss(tagger, batch)
-        return loss * bad if len(seen) == 7 else loss
+    class Breaking(LabelledWords):
+        def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+            seen.append(weights(tagger))
+            loss, values = super().loss(tagger, batch)
+            return (loss * bad if len(seen) == 7 else loss), values
 
     tagger, examples = start(tiny_encoder, split)
     with pytest.raises(Diverged, match="the loss at step 7 of 20") as stop:
-        fit(tagger, examples, objective, SHORT, make_accelerator(Settings(device="cpu"), 0), 7, Hooks())
+        fit(tagger, examples, Breaking(), SHORT, make_accelerator(Settings(device="cpu"), 0), 7, Hooks())
     # weights are put aside whenever the dev set is about to be scored: before step 5, that is after step 4
     assert stop.value.good_step == 4
     assert equal(weights(tagger), seen[4])
@@ -130,7 +130,7 @@ def test_weights_that_blew_up_are_not_called_good(tiny_encoder: str, split: Spli
     tagger, examples = start(tiny_encoder, split)
     wild = Phase(learning_rate=1e38, head_learning_rate=1e38, min_steps=20, epochs=1, warmup=0)
     with pytest.raises(Diverged):
-        fit(tagger, examples, labelled_loss, wild, make_accelerator(Settings(device="cpu"), 0), 7, Hooks())
+        fit(tagger, examples, LabelledWords(), wild, make_accelerator(Settings(device="cpu"), 0), 7, Hooks())
     assert all(value.isfinite().all() for value in weights(tagger).values())
     assert all(0 < c <= 1 for c in tagger.predict("We play in Oslo").confidences)
 
@@ -148,3 +148,39 @@ def test_the_learning_rate_of_the_head_is_its_own(tiny_encoder: str, split: Spli
     )
     assert still_head < 1e-9
     assert moving_encoder > 1
+
+
+class Noisy(LabelledWords):
+    """An objective with a net, noise of its own and a value to report."""
+
+    def __init__(self) -> None:
+        self.nets = nn.Linear(32, 1)
+        nn.init.constant_(self.nets.weight, 0.1)
+        nn.init.zeros_(self.nets.bias)
+        self._generator = torch.Generator()
+
+    def begin_epoch(self, seed: int) -> None:
+        self._generator.manual_seed(seed)
+
+    def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        loss, _ = super().loss(tagger, batch)
+        hidden = tagger.hidden(batch)
+        noise = torch.randn(hidden.shape, generator=self._generator)
+        extra = self.nets(hidden * noise).pow(2).mean()
+        return loss + extra, {"extra": extra.detach()}
+
+
+def test_nets_beside_the_tagger_learn_report_and_resume(tiny_encoder: str, split: Split) -> None:
+    states: list[dict[str, Any]] = []
+    lines: list[dict[str, Any]] = []
+    objective = Noisy()
+    hooks = Hooks(save=lambda state: states.append(copy.deepcopy(state)), save_every=0, record=lines.append)
+    tagger, _ = run(tiny_encoder, split, hooks, objective=objective)
+    assert not torch.equal(objective.nets.weight, Noisy().nets.weight)
+    assert all(line["extra"] > 0 for line in lines)
+    assert not any("nets" in name for name in tagger.state_dict())
+    for state in states:
+        resumed = Noisy()
+        again, _ = run(tiny_encoder, split, Hooks(), state=state, objective=resumed)
+        assert equal(weights(again), weights(tagger))
+        assert torch.equal(resumed.nets.weight, objective.nets.weight)

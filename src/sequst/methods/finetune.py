@@ -7,6 +7,7 @@ from torch import Tensor
 from sequst.objectives.cross_entropy import cross_entropy
 from sequst.tagger.batches import Batch
 from sequst.tagger.tagger import Tagger
+from sequst.training.objective import Objective
 from sequst.training.run import Run
 
 
@@ -14,10 +15,13 @@ def finetune(run: Run) -> Tagger:
     tagger = run.new_tagger(0, "teacher")
     examples = run.examples(tagger, run.data.labeled)
     run.standardise(tagger, examples)
-    run.train(tagger, examples, labelled_loss, run.settings.teacher, 0, "teacher")
+    run.train(tagger, examples, LabelledWords(), run.settings.teacher, 0, "teacher")
     return tagger
 
 
-def labelled_loss(tagger: Tagger, batch: Batch) -> Tensor:
-    assert batch.labels is not None
-    return cross_entropy(tagger(batch), batch.labels)
+class LabelledWords(Objective):
+    """Cross-entropy of all labelled words."""
+
+    def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        assert batch.labels is not None
+        return cross_entropy(tagger(batch), batch.labels), {}

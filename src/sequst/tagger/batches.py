@@ -28,6 +28,7 @@ class Batch:
     word_mask: Tensor  # (B, W) true where there is a word
     owned: Tensor  # (B, W) true where this window decides the word's tag
     labels: Tensor | None  # (B, W) label, IGNORED where not owned
+    selected: Tensor  # (B, W) true where an owned word counts for the loss
     rows: list[int]  # which windows these are
 
     def to(self, device: torch.device) -> Batch:
@@ -36,7 +37,7 @@ class Batch:
 
         return Batch(
             move(self.input_ids), move(self.attention_mask), move(self.heads), move(self.word_mask), move(self.owned),
-            None if self.labels is None else move(self.labels), self.rows,
+            None if self.labels is None else move(self.labels), move(self.selected), self.rows,
         )  # fmt: skip
 
 
@@ -70,15 +71,20 @@ def _cut(order: list[int], lengths: Sequence[int], max_rows: int, max_tokens: in
     return batches
 
 
-def collate(windows: Sequence[Window], rows: list[int], pad: int, labels: Sequence[Sequence[int]] | None = None) -> Batch:
-    """The batch of these rows of `windows`; `labels` are per sentence."""
+def collate(
+    windows: Sequence[Window],
+    rows: list[int],
+    pad: int,
+    labels: Sequence[Sequence[int]] | None = None,
+    selected: Sequence[Sequence[bool]] | None = None,
+) -> Batch:
+    """The batch of these rows of `windows`; `labels` and `selected` are per sentence, and without `selected` all words count."""
     chosen = [windows[i] for i in rows]
     size, longest, most = len(chosen), max(len(w.ids) for w in chosen), max(len(w.heads) for w in chosen)
     input_ids = torch.full((size, longest), pad, dtype=torch.long)
     attention_mask = torch.zeros((size, longest), dtype=torch.long)
     heads = torch.zeros((size, most), dtype=torch.long)
-    word_mask = torch.zeros((size, most), dtype=torch.bool)
-    owned = torch.zeros((size, most), dtype=torch.bool)
+    word_mask, owned, counts = (torch.zeros((size, most), dtype=torch.bool) for _ in range(3))
     targets = None if labels is None else torch.full((size, most), IGNORED, dtype=torch.long)
     for row, window in enumerate(chosen):
         input_ids[row, : len(window.ids)] = torch.tensor(window.ids)
@@ -86,8 +92,9 @@ def collate(windows: Sequence[Window], rows: list[int], pad: int, labels: Sequen
         heads[row, : len(window.heads)] = torch.tensor(window.heads)
         word_mask[row, : len(window.heads)] = True
         start, end = window.owned
+        mine = slice(window.first + start, window.first + end)
         owned[row, start:end] = True
+        counts[row, start:end] = True if selected is None else torch.tensor(selected[window.sentence][mine])
         if targets is not None and labels is not None:
-            own = labels[window.sentence][window.first + start : window.first + end]
-            targets[row, start:end] = torch.tensor(own)
-    return Batch(input_ids, attention_mask, heads, word_mask, owned, targets, rows)
+            targets[row, start:end] = torch.tensor(labels[window.sentence][mine])
+    return Batch(input_ids, attention_mask, heads, word_mask, owned, targets, counts, rows)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from sequst.tagger.batches import Batch, collate, plan
 from sequst.tagger.tagger import Tagger
 from sequst.tagger.windows import Window
+from sequst.training.objective import Objective
 from sequst.training.progress import Progress, Silent
 from sequst.training.seeds import derive, seed_everything
 from sequst.training.settings import Phase
@@ -22,15 +23,16 @@ from sequst.training.settings import Phase
 MAX_TOKENS = 16384
 """Sub-words in a training batch at most, whatever its batch size, to bound memory."""
 
-Objective = Callable[[Tagger, Batch], Tensor]
-"""The loss of a batch."""
-
 
 class Examples(NamedTuple):
-    """Windows to learn from and the labels of their sentences."""
+    """Windows to learn from, the labels of their sentences, and which words of them count; without that, all do."""
 
     windows: list[Window]
     labels: list[list[int]]
+    selected: list[list[bool]] | None = None
+
+    def batch(self, rows: list[int], tagger: Tagger) -> Batch:
+        return collate(self.windows, rows, tagger.pad_id, self.labels, self.selected).to(tagger.device)
 
 
 class Diverged(Exception):
@@ -80,21 +82,24 @@ def fit(
     steps = max(math.ceil(phase.epochs * len(epoch_plan(0))), phase.min_steps, 1)
     score_at = {round(steps * (i + 1) / phase.evaluations) for i in range(phase.evaluations)} | {steps}
     tagger.to(accelerator.device)
-    optimizer = accelerator.prepare(_optimizer(tagger, phase))
-    at = _Position.restore(state, tagger, optimizer)
+    learners = nn.ModuleDict({"tagger": tagger} | ({"nets": objective.nets} if objective.nets is not None else {}))
+    learners.to(accelerator.device)
+    optimizer = accelerator.prepare(_optimizer(tagger, objective, phase))
+    at = _Position.restore(state, learners, optimizer)
     begun = saved = time.perf_counter()
     hooks.progress.begin(hooks.name, steps, at.step)
 
     while at.step < steps:
         seed_everything(derive(seed, "epoch", at.epoch))
+        objective.begin_epoch(derive(seed, "objective", at.epoch))
         tagger.train()
         for rows in epoch_plan(at.epoch):
-            batch = collate(examples.windows, rows, tagger.pad_id, examples.labels).to(accelerator.device)
+            batch = examples.batch(rows, tagger)
             _set_rate(optimizer, _schedule(at.step, steps, phase.warmup))
             with accelerator.autocast():
-                loss = objective(tagger, batch)
+                loss, values = objective.loss(tagger, batch)
             accelerator.backward(loss)
-            norm = accelerator.clip_grad_norm_(tagger.parameters(), phase.max_gradient_norm)
+            norm = accelerator.clip_grad_norm_(learners.parameters(), phase.max_gradient_norm)
             value, length = torch.stack([loss.detach().float(), norm.detach().float()]).tolist()
             if not (math.isfinite(value) and math.isfinite(length)):
                 at.restore_good(tagger)
@@ -103,7 +108,7 @@ def fit(
                 at.good_step, at.good = at.step, _copy(tagger)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
-            at.took_step(value)
+            at.took_step(value, values)
             hooks.progress.advance(1, loss=at.loss)
             if at.step in score_at:
                 at.scored(hooks.score(tagger) if hooks.score is not None else None, tagger)
@@ -113,7 +118,7 @@ def fit(
                 break
         at.epoch += 1
         if hooks.save is not None and at.step < steps and time.perf_counter() - saved >= hooks.save_every:
-            hooks.save(at.state(tagger, optimizer, time.perf_counter() - begun))
+            hooks.save(at.state(learners, optimizer, time.perf_counter() - begun))
             saved = time.perf_counter()
 
     if at.best is not None:
@@ -133,6 +138,7 @@ class _Position:
     best_step: int = 0
     best_f1: float | None = None
     last_f1: float | None = None
+    means: dict[str, float] = field(default_factory=dict)
     best: dict[str, Tensor] | None = None
     good_step: int = 0
     good: dict[str, Tensor] | None = None
@@ -140,15 +146,20 @@ class _Position:
     seconds: float = 0.0
     total: float = 0.0
     count: int = 0
+    values: dict[str, float] = field(default_factory=dict)
+    """Sums of what the objective reports, since the last score."""
 
-    def took_step(self, loss: float) -> None:
+    def took_step(self, loss: float, values: dict[str, Tensor]) -> None:
         self.step += 1
         self.total, self.count = self.total + loss, self.count + 1
         self.loss = self.total / self.count
+        for name, value in values.items():
+            self.values[name] = self.values.get(name, 0.0) + float(value)
 
     def scored(self, f1: float | None, tagger: Tagger) -> None:
         """Keep the weights if they are the best so far; of equals the later."""
-        self.total, self.count = 0.0, 0
+        self.means = {name: value / self.count for name, value in self.values.items()}
+        self.total, self.count, self.values = 0.0, 0, {}
         self.last_f1 = f1
         if f1 is None:
             self.best_step = self.step
@@ -163,6 +174,7 @@ class _Position:
             "loss": self.loss,
             "learning_rate": rate,
             "dev_f1": self.last_f1,
+            **self.means,
             "seconds": self.seconds + time.perf_counter() - begun,
         }
 
@@ -170,21 +182,21 @@ class _Position:
         if self.good is not None:
             tagger.load_state_dict(self.good)
 
-    _KEPT = ("step", "epoch", "loss", "best_step", "best_f1", "best", "total", "count")
+    _KEPT = ("step", "epoch", "loss", "best_step", "best_f1", "best", "total", "count", "values")
 
-    def state(self, tagger: Tagger, optimizer: Any, seconds: float) -> dict[str, Any]:
+    def state(self, learners: nn.Module, optimizer: Any, seconds: float) -> dict[str, Any]:
         position = {name: getattr(self, name) for name in self._KEPT}
         return {
             "position": {**position, "seconds": self.seconds + seconds},
-            "tagger": tagger.state_dict(),
+            "learners": learners.state_dict(),
             "optimizer": optimizer.state_dict(),
         }
 
     @classmethod
-    def restore(cls, state: dict[str, Any] | None, tagger: Tagger, optimizer: Any) -> _Position:
+    def restore(cls, state: dict[str, Any] | None, learners: nn.Module, optimizer: Any) -> _Position:
         if state is None:
             return cls()
-        tagger.load_state_dict(state["tagger"])
+        learners.load_state_dict(state["learners"])
         optimizer.load_state_dict(state["optimizer"])
         return cls(**state["position"])
 
@@ -193,10 +205,13 @@ def _copy(tagger: Tagger) -> dict[str, Tensor]:
     return {name: value.detach().cpu().clone() for name, value in tagger.state_dict().items()}
 
 
-def _optimizer(tagger: Tagger, phase: Phase) -> torch.optim.Optimizer:
+def _optimizer(tagger: Tagger, objective: Objective, phase: Phase) -> torch.optim.Optimizer:
     """AdamW; the head has its own rate, and biases and normalisation weights no decay."""
+    rates = [(tagger.encoder, phase.learning_rate), (tagger.head, phase.head_learning_rate)]
+    if objective.nets is not None:
+        rates.append((objective.nets, phase.learning_rate))
     groups = []
-    for module, rate in ((tagger.encoder, phase.learning_rate), (tagger.head, phase.head_learning_rate)):
+    for module, rate in rates:
         decayed, plain = _by_decay(module)
         groups.append({"params": decayed, "lr": rate, "peak": rate, "weight_decay": phase.weight_decay})
         groups.append({"params": plain, "lr": rate, "peak": rate, "weight_decay": 0.0})
@@ -226,4 +241,4 @@ def batches_of(examples: Examples, tagger: Tagger) -> Iterator[Batch]:
     """All examples once, without learning: sorted by length."""
     lengths = [len(window.ids) for window in examples.windows]
     for rows in plan(lengths, max_rows=len(lengths), max_tokens=MAX_TOKENS):
-        yield collate(examples.windows, rows, tagger.pad_id, examples.labels).to(tagger.device)
+        yield examples.batch(rows, tagger)

@@ -18,7 +18,8 @@ from sequst.tagger.batches import collate
 from sequst.tagger.tagger import Tagger, labels_of, pick_device
 from sequst.training.data import Data
 from sequst.training.directory import RunDirectory
-from sequst.training.loop import Diverged, Examples, Hooks, Objective, Outcome, batches_of, fit
+from sequst.training.loop import Diverged, Examples, Hooks, Outcome, batches_of, fit
+from sequst.training.objective import Objective
 from sequst.training.progress import Progress, Silent
 from sequst.training.seeds import derive
 from sequst.training.settings import Phase, Settings

@@ -1,0 +1,23 @@
+"""What a phase minimises."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from sequst.tagger.batches import Batch
+from sequst.tagger.tagger import Tagger
+
+
+class Objective:
+    """A loss of a batch. It may bring nets that are trained beside the tagger: they are part of the state that a phase resumes
+    from, and not of the tagger."""
+
+    nets: nn.Module | None = None
+
+    def begin_epoch(self, seed: int) -> None:
+        """Called before every epoch. Noise of the objective's own must come from a generator seeded here, never from the one that
+        shuffles and drops out: then a phase without the noise is the same as one that never had it."""
+
+    def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        """(the loss, values to record; their means since the last score go into metrics.jsonl)."""
+        raise NotImplementedError
