@@ -182,7 +182,10 @@ def test_train_from_standard_input_and_resume_it(split: Split, tiny_encoder: str
 
 
 def test_methods_and_settings(sequst: Cli, write: Write) -> None:
-    assert [row["name"] for row in json.loads(sequst("methods", "--json").stdout)] == ["finetune"]
+    listed = {row["name"]: row for row in json.loads(sequst("methods", "--json").stdout)}
+    assert {"finetune", "sst", "sequst", "without-selection", "without-gcr"} <= set(listed)
+    assert not listed["finetune"]["unlabeled"]
+    assert listed["sequst"]["unlabeled"]
     template = sequst("settings").stdout
     assert "  # Peak learning rate of the encoder." in template
     from sequst.training.settings import Settings, load_settings

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from sequst.objectives.consistency import GaussianNets, consistency, divergence, noise_prior, perturb
+from sequst.objectives.consistency import GaussianConsistency, GaussianNets, consistency, divergence, noise_prior, perturb
 
 
 def head(hidden: Tensor) -> Tensor:
@@ -108,3 +108,20 @@ def test_the_prior_is_zero_at_itself_and_grows_when_the_noise_collapses() -> Non
     assert at == pytest.approx(0.0, abs=1e-6)
     assert off == pytest.approx(0.5 * 0.25 / 0.09, rel=1e-4)
     assert gone > 5
+
+
+def test_as_a_part_it_is_weighted_seeded_and_shows_its_noise() -> None:
+    hidden = torch.randn(1, 3, 4)
+    nothing = torch.zeros(1, 3, dtype=torch.bool)
+    options = {"weight": 0.5, "samples": 2, "prior": 0.0, "detach": True, "selected_only": False}
+    parts = [GaussianConsistency(4, 7, **options) for _ in range(2)]  # type: ignore[arg-type]
+    for part in parts:
+        part.begin_epoch(5)
+    (first, values), (second, _) = (part(hidden, head(hidden), WORDS, nothing, head) for part in parts)
+    assert first.item() == second.item() == pytest.approx(0.5 * values["gcr"].item())
+    assert set(values) == {"gcr", "gcr_mu", "gcr_sigma"}
+    only = GaussianConsistency(4, 7, **{**options, "selected_only": True})  # type: ignore[arg-type]
+    assert only(hidden, head(hidden), WORDS, nothing, head)[0].item() == 0
+    with_prior = GaussianConsistency(4, 7, **{**options, "prior": 0.3})  # type: ignore[arg-type]
+    with_prior.begin_epoch(5)
+    assert with_prior(hidden, head(hidden), WORDS, nothing, head)[0].item() > first.item()

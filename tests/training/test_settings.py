@@ -70,6 +70,14 @@ def test_every_setting_has_a_docstring_and_the_template_is_the_defaults() -> Non
 
 def test_the_hash_is_of_what_decides_the_numbers() -> None:
     base = Settings()
-    assert base.hash == load_settings(None, ["seed=99", "device=cpu"]).hash
-    assert base.hash == load_settings(None, ["encoder=/some/where/minilm"]).hash
-    assert base.hash != load_settings(None, ["teacher.epochs=6"]).hash
+    assert base.hash() == load_settings(None, ["seed=99", "device=cpu"]).hash()
+    assert base.hash() == load_settings(None, ["encoder=/some/where/minilm"]).hash()
+    assert base.hash() != load_settings(None, ["teacher.epochs=6"]).hash()
+    other = load_settings(None, ["gcr.weight=0.25"])
+    assert base.hash() != other.hash()
+    assert base.hash(["gcr"]) == other.hash(["gcr"])
+
+
+def test_a_group_given_in_part_keeps_its_own_defaults() -> None:
+    settings = load_settings(None, ["retune.epochs=3"])
+    assert settings.retune.learning_rate == Settings().retune.learning_rate != Settings().teacher.learning_rate

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -66,8 +68,21 @@ def test_certainty_is_cut_at_zero() -> None:
     assert beliefs.sentence_of.tolist() == [0, 1, 1]
 
 
+def test_no_pass_and_a_file(tagger: Tagger, split: Split, tmp_path: Path) -> None:
+    beliefs = form_beliefs(tagger, split.dev, passes=0, seed=1)
+    assert np.array_equal(beliefs.confidence, beliefs.plain_confidence)
+    assert not beliefs.information_gain.any()
+    some = form_beliefs(tagger, split.dev, passes=2, seed=1)
+    (tmp_path / "b.npz").write_bytes(some.to_bytes())
+    again = Beliefs.from_file(tmp_path / "b.npz")
+    assert all(
+        np.array_equal(getattr(some, name), getattr(again, name))
+        for name in ("labels", "confidence", "information_gain", "starts")
+    )
+
+
 def test_misuse(tagger: Tagger, split: Split) -> None:
-    with pytest.raises(UsageError, match="at least 1"):
-        form_beliefs(tagger, split.dev, passes=0, seed=1)
+    with pytest.raises(UsageError, match="at least 0"):
+        form_beliefs(tagger, split.dev, passes=-1, seed=1)
     with pytest.raises(AssertionError):
         PassSums().information_gain()

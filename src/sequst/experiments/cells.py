@@ -19,6 +19,7 @@ from sequst.corpus.sampling import sample
 from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError
 from sequst.files import explained
+from sequst.methods.registry import find_method
 from sequst.training.settings import Settings, load_settings
 
 SCORED_ON_POOL = 1000
@@ -56,7 +57,7 @@ class Cell:
     @property
     def key(self) -> tuple[Any, ...]:
         """What tells a cell from every other; a result line has the same values."""
-        return key_of({**self.facts, "settings_hash": self.settings().hash})
+        return key_of({**self.facts, "settings_hash": self.settings().hash(find_method(self.method).unused)})
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -94,7 +95,6 @@ def read_part(data: Path, dataset: str, part: str) -> list[Sentence]:
 def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> dict[str, Any]:
     """Train and score; the run directory is thrown away."""
     from sequst.evaluation.evaluating import evaluate
-    from sequst.methods.registry import find_method
     from sequst.methods.running import train
 
     labeled, dev, rest = read_part(data, cell.dataset, "train"), None, []
@@ -113,7 +113,7 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> dict[
         **{name: getattr(total, name) for name in ("f1", "precision", "recall", "tp", "fp", "fn")},
         **{name: result.summary[name] for name in ("seconds", "rounds", "device")},
         "commit": commit,
-        "settings_hash": settings.hash,
+        "settings_hash": result.summary["settings_hash"],
     }
     return {name: line[name] for name in KEYS}
 

@@ -24,24 +24,46 @@ class Method(NamedTuple):
     unlabeled: bool
     place: str
     """module:function; the function takes a `Run` and returns the tagger to keep."""
+    unused: tuple[str, ...] = ()
+    """Settings that it does not look at."""
 
     def load(self) -> MethodFunction:
         module, _, function = self.place.partition(":")
         return cast("MethodFunction", getattr(importlib.import_module(module), function))
 
 
+_SELF_TRAINING = ("max_rounds", "patience", "student", "retune")
+_RELIABLE_WORDS = ("uncertainty", "selection", "robust", "gcr")
+_PAPER = "Wang et al. 2023"
+
+
+def _method(name: str, summary: str, source: str, place: str, unlabeled: bool = True, unused: tuple[str, ...] = ()) -> Method:
+    return Method(name, summary, source, unlabeled, f"sequst.methods.{place}", unused)
+
+
+def _ablation(name: str, summary: str) -> Method:
+    return _method(name, summary, f"{_PAPER}, ablation", f"sequst:{name.replace('-', '_')}")
+
+
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method(
-            name="finetune",
-            summary="fine-tune the encoder and a head on the labelled sentences",
-            source="Devlin et al. 2019",
-            unlabeled=False,
-            place="sequst.methods.finetune:finetune",
+        _method(
+            "finetune", "fine-tune the encoder and a head on the labelled sentences", "Devlin et al. 2019",
+            "finetune:finetune", unlabeled=False, unused=(*_SELF_TRAINING, *_RELIABLE_WORDS),
         ),
+        _method(
+            "sst", "standard self-training: learn every pseudo-labelled word with cross-entropy", f"{_PAPER}, baseline",
+            "sst:sst", unused=_RELIABLE_WORDS,
+        ),
+        _method("sequst", "learn reliable words robustly: selection, PHCE and GCR", f"{_PAPER}, Algorithm 1", "sequst:sequst"),
+        _ablation("without-selection", "SeqUST that learns every word"),
+        _ablation("without-confidence", "SeqUST that selects words by certainty alone"),
+        _ablation("without-certainty", "SeqUST that selects words by confidence alone"),
+        _ablation("without-phce", "SeqUST with cross-entropy in place of PHCE"),
+        _ablation("without-gcr", "SeqUST without the consistency regulariser"),
     )
-}
+}  # fmt: skip
 
 
 def find_method(name: str) -> Method:

@@ -18,7 +18,7 @@ import torch
 
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.writing import write_jsonl
-from sequst.errors import SequstError
+from sequst.errors import SequstError, UsageError
 from sequst.evaluation.evaluating import Evaluation, evaluate
 from sequst.inputs import STDIN, require_one_stdin
 from sequst.methods.registry import Method, find_method
@@ -75,6 +75,8 @@ def train(
         data = load_data(files, settings)
         if data.unlabeled and not method.unlabeled:
             progress.note(f"method {method.name} does not learn from unlabelled text: --unlabeled is checked and not used")
+        if method.unlabeled and not data.unlabeled:
+            raise UsageError(f"method {method.name} learns from unlabelled text: name it with --unlabeled")
         encoder = load_encoder(settings)
         facts = {
             "sequst": __version__,
@@ -154,7 +156,7 @@ def _summary(run: Run, method: Method, dev: Evaluation | None) -> dict[str, Any]
         "method": method.name,
         "encoder": run.settings.encoder,
         "seed": run.settings.seed,
-        "settings_hash": run.settings.hash,
+        "settings_hash": run.settings.hash(method.unused),
         "labeled_sentences": len(run.data.labeled),
         "unlabeled_sentences": len(run.data.unlabeled) if method.unlabeled else 0,
         "dev_set": run.data.dev_policy,

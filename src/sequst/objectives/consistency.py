@@ -79,3 +79,32 @@ def noise_prior(mean: Tensor, scale: Tensor, words: Tensor, prior_scale: float) 
     each = 0.5 * ((variance + (mean - 1).pow(2)) / target - 1 + torch.log(target / variance))
     marked = words.unsqueeze(-1)
     return torch.where(marked, each, 0.0).sum() / (words.sum().clamp(min=1) * mean.shape[-1])
+
+
+class GaussianConsistency:
+    """The regulariser with its nets and its own generator, as a part of a student's objective."""
+
+    def __init__(
+        self, hidden: int, seed: int, *, weight: float, samples: int, prior: float, detach: bool, selected_only: bool
+    ) -> None:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.nets = GaussianNets(hidden)
+        self._weight, self._samples, self._prior = weight, samples, prior
+        self._detach, self._selected_only = detach, selected_only
+        self._generator = torch.Generator()
+
+    def begin_epoch(self, seed: int) -> None:
+        self._generator.manual_seed(seed)
+
+    def __call__(
+        self, hidden: Tensor, log_probs: Tensor, owned: Tensor, selected: Tensor, predict: Callable[[Tensor], Tensor]
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """(lambda x R, what to record)."""
+        words = selected if self._selected_only else owned
+        found = consistency(hidden, log_probs, words, self.nets, predict, self._samples, self._generator, self._detach)
+        loss = found.loss
+        if self._prior > 0:
+            mean, scale = self.nets(hidden)
+            loss = loss + noise_prior(mean, scale, words, self._prior)
+        return self._weight * loss, {"gcr": found.loss.detach(), "gcr_mu": found.mean, "gcr_sigma": found.scale}

@@ -78,7 +78,7 @@ def collate(
     labels: Sequence[Sequence[int]] | None = None,
     selected: Sequence[Sequence[bool]] | None = None,
 ) -> Batch:
-    """The batch of these rows of `windows`; `labels` and `selected` are per sentence, and without `selected` all words count."""
+    """The batch of these rows of `windows`; `labels` and `selected` are per sentence, without `selected` all words count."""
     chosen = [windows[i] for i in rows]
     size, longest, most = len(chosen), max(len(w.ids) for w in chosen), max(len(w.heads) for w in chosen)
     input_ids = torch.full((size, longest), pad, dtype=torch.long)

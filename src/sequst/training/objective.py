@@ -15,8 +15,8 @@ class Objective:
     nets: nn.Module | None = None
 
     def begin_epoch(self, seed: int) -> None:
-        """Called before every epoch. Noise of the objective's own must come from a generator seeded here, never from the one that
-        shuffles and drops out: then a phase without the noise is the same as one that never had it."""
+        """Called before every epoch. Noise of the objective's own must come from a generator seeded here, never from the one
+        that shuffles and drops out: then a phase without the noise is the same as one that never had it."""
 
     def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """(the loss, values to record; their means since the last score go into metrics.jsonl)."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import os
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from accelerate import Accelerator
@@ -14,6 +15,7 @@ from accelerate.state import AcceleratorState
 from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError
 from sequst.evaluation.evaluating import evaluate
+from sequst.files import write_bytes
 from sequst.tagger.batches import collate
 from sequst.tagger.tagger import Tagger, labels_of, pick_device
 from sequst.training.data import Data
@@ -24,6 +26,11 @@ from sequst.training.progress import Progress, Silent
 from sequst.training.seeds import derive
 from sequst.training.settings import Phase, Settings
 from sequst.training.state import load_state, save_state
+from sequst.uncertainty.beliefs import Beliefs, form_beliefs
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Run:
@@ -108,6 +115,31 @@ class Run:
         result = {"tagger": tagger.state_dict(), "outcome": dataclasses.asdict(outcome), "lines": lines}
         self.directory.finish_phase(round_, name, result)
         return outcome
+
+    def beliefs(self, teacher: Tagger, passes: int, round_: int) -> Beliefs:
+        """What the teacher believes of the unlabelled words; kept on disk, so that a resumed run does not ask again."""
+        path = self.directory.phase(round_, "beliefs") / "beliefs.npz"
+        if not path.is_file():
+            seed = derive(self.settings.seed, round_, "beliefs")
+            found = form_beliefs(teacher, self.data.unlabeled, passes, seed)
+            write_bytes(path, found.to_bytes(), "free some space, then continue with --resume")
+        return Beliefs.from_file(path)
+
+    def pseudo_examples(self, tagger: Tagger, beliefs: Beliefs, selected: NDArray[np.bool_]) -> Examples:
+        """The unlabelled sentences with the teacher's labels; sentences without a selected word are left out."""
+        bounds = list(itertools.pairwise(beliefs.starts.tolist()))
+        kept = [i for i, (start, end) in enumerate(bounds) if selected[start:end].any()]
+        windows = tagger.splitter.windows([self.data.unlabeled[i].words for i in kept])
+        labels = [beliefs.labels[slice(*bounds[i])].tolist() for i in kept]
+        return Examples(windows, labels, [selected[slice(*bounds[i])].tolist() for i in kept])
+
+    def finished_tagger(self, round_: int, name: str) -> Tagger:
+        """The tagger that a finished phase left."""
+        done = self.directory.outcome(round_, name)
+        assert done is not None
+        tagger = self.new_tagger(round_, name)
+        tagger.load_state_dict(done["tagger"])
+        return tagger.eval()
 
     def record(self, line: dict[str, Any]) -> None:
         """Add a line to metrics.jsonl. A method that records between phases does so again when the run is resumed."""

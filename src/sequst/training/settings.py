@@ -13,7 +13,7 @@ import math
 import textwrap
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
@@ -49,6 +49,52 @@ class Phase:
 
 
 @dataclass(frozen=True)
+class Uncertainty:
+    """What the teacher does not know."""
+
+    passes: int = 20
+    """Passes of MC dropout over the unlabelled words, T in the paper."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which pseudo-labelled words the student learns."""
+
+    selector: str = "sampled"
+    """`all`, `sampled` (Eq. 7, 8), `top` of each sentence, or `top-of-class` over all words of a predicted class."""
+    share: float = 0.5
+    """Share of the words that a selector takes, at least one of each sentence or class."""
+    weight: str = "both"
+    """Score words by `both` confidence and certainty, by `confidence` or by `certainty`."""
+
+
+@dataclass(frozen=True)
+class Robust:
+    """The loss of pseudo-labelled words."""
+
+    loss: str = "phce"
+    """`phce` (Eq. 11) or `cross-entropy`."""
+    tau: float = 0.0
+    """PHCE is linear below p = 1/tau; 0 for the larger of 10 and 1.25 times the number of tags: less stalls a new student."""
+
+
+@dataclass(frozen=True)
+class Gcr:
+    """Gaussian-based consistency regularisation."""
+
+    weight: float = 0.5
+    """Its weight in the student's loss, lambda in the paper; 0 switches it off."""
+    samples: int = 3
+    """Perturbations of each word, K in the paper."""
+    prior: float = 0.0
+    """Scale s of a prior N(1, s) on the noise that keeps it from collapsing; 0 for none, as in the paper."""
+    detach: bool = True
+    """Keep the clean side of the divergence out of the gradient."""
+    selected_only: bool = False
+    """Regularise the selected words alone, not all."""
+
+
+@dataclass(frozen=True)
 class Settings:
     """Everything that decides the numbers of a run, but for the data."""
 
@@ -76,24 +122,46 @@ class Settings:
     """A phase keeps a state to resume from at the end of an epoch, if this long has passed since the last."""
     keep_rounds: bool = False
     """Keep the weights of every phase when the run has ended, not only the final model."""
+    max_rounds: int = 5
+    """Rounds of self-training at most; all of them without a dev set."""
+    patience: int = 2
+    """Stop when the dev F1 of the teacher has not risen for this many rounds."""
     teacher: Phase = field(default_factory=Phase)
     """Fine-tuning on the labelled data."""
+    student: Phase = field(default_factory=lambda: Phase(epochs=4.0, min_steps=300, batch_size=16))
+    """Learning the pseudo-labelled words, from the pretrained weights, in each round."""
+    retune: Phase = field(default_factory=lambda: Phase(learning_rate=5e-5, head_learning_rate=1e-4, min_steps=200))
+    """Fine-tuning the student on the labelled data again, which makes it the next teacher."""
+    uncertainty: Uncertainty = field(default_factory=Uncertainty)
+    """What the teacher does not know."""
+    selection: Selection = field(default_factory=Selection)
+    """Which pseudo-labelled words the student learns."""
+    robust: Robust = field(default_factory=Robust)
+    """The loss of pseudo-labelled words."""
+    gcr: Gcr = field(default_factory=Gcr)
+    """Gaussian-based consistency regularisation."""
 
     def __post_init__(self) -> None:
         _check_ranges(self)
 
-    @property
-    def hash(self) -> str:
-        """Equal for settings that differ in nothing but the seed and where they ran."""
-        kept = {k: v for k, v in to_dict(self).items() if k not in ("seed", "device", "checkpoint_seconds", "keep_rounds")}
+    def hash(self, unused: Collection[str] = ()) -> str:
+        """Equal for settings that differ in nothing but the seed, where they ran, and names that the method does not use."""
+        without = {"seed", "device", "checkpoint_seconds", "keep_rounds", *unused}
+        kept = {name: value for name, value in to_dict(self).items() if name not in without}
         kept["encoder"] = PurePath(self.encoder).name  # the same weights may lie in other folders elsewhere
         return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:12]
 
 
-_CHOICES = {"precision": ("auto", "fp32", "bf16")}
+_CHOICES = {
+    "precision": ("auto", "fp32", "bf16"),
+    "selector": ("all", "sampled", "top", "top-of-class"),
+    "weight": ("both", "confidence", "certainty"),
+    "loss": ("phce", "cross-entropy"),
+}
 _POSITIVE = {"learning_rate", "head_learning_rate", "epochs", "batch_size", "max_gradient_norm", "max_length"}
+_POSITIVE |= {"passes", "share", "samples", "patience", "max_rounds"}
 _SHARES = {"warmup", "dev_fraction"}
-_MAY_BE_ZERO = {"min_steps", "weight_decay", "evaluations", "overlap", "checkpoint_seconds", "seed"}
+_MAY_BE_ZERO = {"min_steps", "weight_decay", "evaluations", "overlap", "checkpoint_seconds", "seed", "tau", "prior"}
 
 
 def _check_ranges(settings: Any, prefix: str = "") -> None:
@@ -103,7 +171,7 @@ def _check_ranges(settings: Any, prefix: str = "") -> None:
             _check_ranges(value, f"{name}.")
         elif isinstance(value, float) and not math.isfinite(value):
             raise UsageError(f"setting {name}={value}: must be a finite number")
-        elif item.name in _CHOICES and value not in _CHOICES[item.name]:
+        elif item.name in _CHOICES and isinstance(value, str) and value not in _CHOICES[item.name]:
             raise UsageError(f"setting {name}={value!r}: must be one of {', '.join(_CHOICES[item.name])}")
         elif item.name in _POSITIVE and value <= 0:
             raise UsageError(f"setting {name}={value}: must be above 0")
@@ -137,7 +205,7 @@ def load_settings(path: str | Path | None = None, overrides: Sequence[str] = (),
 
 def from_dict(tree: Mapping[str, Any], where: str = "settings") -> Settings:
     """Settings from nested mappings; an unknown key or a value of the wrong type is an error that names it."""
-    built = _build(Settings, tree, "", where)
+    built = _build(Settings(), tree, "", where)
     assert isinstance(built, Settings)
     return built
 
@@ -169,8 +237,9 @@ def _put(tree: dict[str, Any], path: list[str], value: Any, where: str) -> None:
     tree[path[-1]] = value
 
 
-def _build(cls: type, tree: Mapping[str, Any], prefix: str, where: str) -> Any:
-    hints = typing.get_type_hints(cls)
+def _build(defaults: Any, tree: Mapping[str, Any], prefix: str, where: str) -> Any:
+    """The defaults with the values of the tree; a group that is given in part keeps its own defaults for the rest."""
+    hints = typing.get_type_hints(type(defaults))
     values = {}
     for key, value in tree.items():
         name = f"{prefix}{key}"
@@ -181,10 +250,10 @@ def _build(cls: type, tree: Mapping[str, Any], prefix: str, where: str) -> Any:
         if is_dataclass(hints[key]):
             if not isinstance(value, Mapping):
                 raise UsageError(f"{where}: {name} is a group of settings; found {shorten(value)}")
-            values[key] = _build(typing.cast(type, hints[key]), value, f"{name}.", where)
+            values[key] = _build(getattr(defaults, key), value, f"{name}.", where)
         else:
             values[key] = _coerce(value, hints[key], name, where)
-    return cls(**values)
+    return dataclasses.replace(defaults, **values)
 
 
 def _coerce(value: Any, kind: Any, name: str, where: str) -> Any:
@@ -219,17 +288,17 @@ class Described(NamedTuple):
 @functools.cache
 def describe() -> tuple[Described, ...]:
     """Every setting with its default and its docstring, groups flattened to dotted names."""
-    return tuple(_describe(Settings, ""))
+    return tuple(_describe(Settings(), ""))
 
 
-def _describe(cls: type, prefix: str) -> Iterator[Described]:
-    docs = _field_docs(cls)
-    hints = typing.get_type_hints(cls)
-    for item in fields(cls):
+def _describe(defaults: Any, prefix: str) -> Iterator[Described]:
+    docs = _field_docs(type(defaults))
+    hints = typing.get_type_hints(type(defaults))
+    for item in fields(defaults):
         if is_dataclass(hints[item.name]):
-            yield from _describe(typing.cast(type, hints[item.name]), f"{prefix}{item.name}.")
+            yield from _describe(getattr(defaults, item.name), f"{prefix}{item.name}.")
         else:
-            yield Described(prefix + item.name, item.default, docs[item.name])
+            yield Described(prefix + item.name, getattr(defaults, item.name), docs[item.name])
 
 
 def _field_docs(cls: type) -> dict[str, str]:

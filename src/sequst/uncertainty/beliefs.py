@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,6 +45,16 @@ class Beliefs:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def to_bytes(self) -> bytes:
+        buffer = io.BytesIO()
+        np.savez(buffer, **{item.name: getattr(self, item.name) for item in fields(self)})
+        return buffer.getvalue()
+
+    @classmethod
+    def from_file(cls, path: Path) -> Beliefs:
+        with np.load(path, allow_pickle=False) as arrays:
+            return cls(**{item.name: arrays[item.name] for item in fields(cls)})
+
     @property
     def sentence_of(self) -> NDArray[np.int64]:
         """The sentence of each word."""
@@ -51,9 +63,12 @@ class Beliefs:
 
 @torch.inference_mode()
 def form_beliefs(tagger: Tagger, sentences: Sequence[Sentence], passes: int, seed: int) -> Beliefs:
-    """Label every word, then pass each batch `passes` times with dropout; only sums over the passes are kept."""
-    if passes < 1:
-        raise UsageError(f"--passes {passes}: at least 1")
+    """Label every word, then pass each batch `passes` times with dropout; only sums over the passes are kept.
+
+    With no pass at all the confidence is that without dropout, and the information gain 0.
+    """
+    if passes < 0:
+        raise UsageError(f"passes {passes}: at least 0")
     words = Words(tagger, sentences)
     labels = np.zeros(len(words), dtype=np.int64)
     plain, confidence, gain = (np.zeros(len(words), dtype=np.float32) for _ in range(3))
@@ -67,8 +82,11 @@ def form_beliefs(tagger: Tagger, sentences: Sequence[Sentence], passes: int, see
                 for _ in range(passes):
                     sums.add(tagger(batch)[batch.owned])
             labels[places], plain[places] = best.cpu().numpy(), sure.float().cpu().numpy()
-            confidence[places] = sums.confidence(best).cpu().numpy()
-            gain[places] = sums.information_gain().cpu().numpy()
+            if passes:
+                confidence[places] = sums.confidence(best).cpu().numpy()
+                gain[places] = sums.information_gain().cpu().numpy()
+            else:
+                confidence[places] = plain[places]
     finally:
         tagger.train(was_training)
     return Beliefs(labels, plain, confidence, gain, words.starts)

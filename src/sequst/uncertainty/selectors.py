@@ -6,7 +6,7 @@ A selector is a small class with `select`. To add one: write the class, and a ro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -20,6 +20,9 @@ Weight = Literal["both", "confidence", "certainty"]
 
 class Selector(Protocol):
     """Draws only from the generator it is given, so that it shares no stream with training."""
+
+    looks_at_beliefs: ClassVar[bool]
+    """Whether it needs the passes of MC dropout; without, labels are all it is given."""
 
     def select(self, beliefs: Beliefs, rng: np.random.Generator) -> NDArray[np.bool_]: ...
 
@@ -41,6 +44,8 @@ def sampling_weights(beliefs: Beliefs, weight: Weight = "both") -> NDArray[np.fl
 class AllWords:
     """Every word: standard self-training."""
 
+    looks_at_beliefs: ClassVar[bool] = False
+
     def select(self, beliefs: Beliefs, rng: np.random.Generator) -> NDArray[np.bool_]:
         return np.ones(len(beliefs), dtype=np.bool_)
 
@@ -51,6 +56,8 @@ class SampledWords:
 
     share: float = 0.5
     weight: Weight = "both"
+
+    looks_at_beliefs: ClassVar[bool] = True
 
     def select(self, beliefs: Beliefs, rng: np.random.Generator) -> NDArray[np.bool_]:
         weights = sampling_weights(beliefs, self.weight)
@@ -67,6 +74,8 @@ class TopWords:
     share: float = 0.5
     weight: Weight = "both"
 
+    looks_at_beliefs: ClassVar[bool] = True
+
     def select(self, beliefs: Beliefs, rng: np.random.Generator) -> NDArray[np.bool_]:
         return _largest(scores(beliefs, self.weight), beliefs, self.share)
 
@@ -77,6 +86,8 @@ class TopOfEachClass:
 
     share: float = 0.5
     weight: Weight = "both"
+
+    looks_at_beliefs: ClassVar[bool] = True
 
     def select(self, beliefs: Beliefs, rng: np.random.Generator) -> NDArray[np.bool_]:
         found = scores(beliefs, self.weight)

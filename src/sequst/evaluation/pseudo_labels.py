@@ -1,0 +1,38 @@
+"""How wrong pseudo-labels are, where the truth is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sequst.corpus.tags import OUTSIDE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def pseudo_label_error(
+    labels: NDArray[np.int64], names: Sequence[str], truth: Sequence[Sequence[str] | None], selected: NDArray[np.bool_]
+) -> dict[str, float | None]:
+    """The share of wrong words, in percent: of all, of the selected, and of those that are labelled as an entity.
+
+    `labels` are of all words one after the other, `names` the tags they stand for. None where there is no such word, and for
+    all where the tags of some sentence are not known.
+    """
+    if any(tags is None for tags in truth):
+        return dict.fromkeys(("error", "selected_error", "entity_error", "selected_entity_error"))
+    predicted = np.array(names, dtype=object)[labels]
+    gold = np.array([tag for tags in truth for tag in (tags or ())], dtype=object)
+    wrong, entity = predicted != gold, predicted != OUTSIDE
+    return {
+        "error": _percent(wrong),
+        "selected_error": _percent(wrong[selected]),
+        "entity_error": _percent(wrong[entity]),
+        "selected_entity_error": _percent(wrong[selected & entity]),
+    }
+
+
+def _percent(wrong: NDArray[np.bool_]) -> float | None:
+    return float(100.0 * wrong.mean()) if len(wrong) else None

@@ -1,0 +1,65 @@
+"""SeqUST: reliable words, a noise-robust loss and consistency under Gaussian noise; and the paper's ablations of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+from sequst.methods.self_training import Loss, Parts, self_train
+from sequst.objectives.consistency import GaussianConsistency
+from sequst.objectives.masked import masked_cross_entropy, masked_phce
+from sequst.tagger.tagger import Tagger
+from sequst.training.run import Run
+from sequst.training.settings import Gcr, Robust, Selection
+from sequst.uncertainty.selectors import SELECTORS, AllWords, Selector
+
+
+def sequst(run: Run) -> Tagger:
+    return self_train(run, parts_of(run))
+
+
+def without_selection(run: Run) -> Tagger:
+    return self_train(run, dataclasses.replace(parts_of(run), selector=AllWords()))
+
+
+def without_confidence(run: Run) -> Tagger:
+    return self_train(run, dataclasses.replace(parts_of(run), selector=_selector(run.settings.selection, weight="certainty")))
+
+
+def without_certainty(run: Run) -> Tagger:
+    return self_train(run, dataclasses.replace(parts_of(run), selector=_selector(run.settings.selection, weight="confidence")))
+
+
+def without_phce(run: Run) -> Tagger:
+    return self_train(run, dataclasses.replace(parts_of(run), loss=masked_cross_entropy))
+
+
+def without_gcr(run: Run) -> Tagger:
+    return self_train(run, dataclasses.replace(parts_of(run), regulariser=None))
+
+
+def parts_of(run: Run) -> Parts:
+    """The three parts as the settings ask for them."""
+    settings = run.settings
+    regulariser = functools.partial(_regulariser, settings.gcr) if settings.gcr.weight > 0 else None
+    return Parts(_selector(settings.selection), _loss(settings.robust, len(run.labels)), regulariser)
+
+
+def _selector(selection: Selection, weight: str | None = None) -> Selector:
+    kind = SELECTORS[selection.selector]
+    names = {item.name for item in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    given = {"share": selection.share, "weight": weight or selection.weight}
+    return kind(**{name: value for name, value in given.items() if name in names})
+
+
+def _loss(robust: Robust, labels: int) -> Loss:
+    if robust.loss == "cross-entropy":
+        return masked_cross_entropy
+    return functools.partial(masked_phce, tau=robust.tau or max(10.0, 1.25 * labels))
+
+
+def _regulariser(gcr: Gcr, student: Tagger, seed: int) -> GaussianConsistency:
+    width = student.head.linear.in_features
+    return GaussianConsistency(
+        width, seed, weight=gcr.weight, samples=gcr.samples, prior=gcr.prior, detach=gcr.detach, selected_only=gcr.selected_only
+    )

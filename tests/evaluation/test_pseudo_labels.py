@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sequst.evaluation.pseudo_labels import pseudo_label_error
+
+NAMES = ["O", "B-X", "I-X"]
+
+
+def test_by_hand() -> None:
+    # truth      O  B-X | B-X  O  O
+    # predicted  O  B-X | O  B-X  O
+    labels = np.array([0, 1, 0, 1, 0])
+    truth = [("O", "B-X"), ("B-X", "O", "O")]
+    selected = np.array([True, True, True, False, True])
+    found = pseudo_label_error(labels, NAMES, truth, selected)
+    assert found == {
+        "error": pytest.approx(40.0),
+        "selected_error": pytest.approx(25.0),
+        "entity_error": pytest.approx(50.0),
+        "selected_entity_error": pytest.approx(0.0),
+    }
+
+
+def test_where_there_is_nothing_to_tell() -> None:
+    labels, nothing = np.array([0, 0]), np.array([False, False])
+    assert pseudo_label_error(labels, NAMES, [("O",), None], nothing)["error"] is None
+    found = pseudo_label_error(labels, NAMES, [("O", "O")], nothing)
+    assert (found["error"], found["selected_error"], found["entity_error"]) == (0.0, None, None)
