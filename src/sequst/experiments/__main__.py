@@ -21,6 +21,7 @@ def main() -> None:
     parser.add_argument("--method", default="finetune")
     parser.add_argument("--encoder", default="minilm")
     parser.add_argument("--sampler", choices=("sentences", "mentions"), default="sentences")
+    parser.add_argument("--pool", type=int, default=None, help="cap on the unlabelled sentences")
     parser.add_argument("--recipe", nargs="+", default=["default"], help="each 'default', or overrides 'a.b=c d=e'")
     parser.add_argument("--score-on", choices=("test", "pool"), default="test")
     parser.add_argument("--data", default=os.environ.get("SEQUST_DATA", "."), help="folder of the benchmarks")
@@ -33,7 +34,7 @@ def main() -> None:
     cells = [
         Cell(
             options.experiment, dataset, seed, options.method, recipe, options.encoder, shots=options.shots,
-            sampler=options.sampler, score_on=options.score_on,
+            sampler=options.sampler, pool=options.pool, score_on=options.score_on,
         )
         for recipe in options.recipe
         for seed in options.seed
