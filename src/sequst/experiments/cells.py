@@ -106,7 +106,8 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> dict[
     settings = cell.settings(device)
     with tempfile.TemporaryDirectory() as folder:
         result = train(labeled, Path(folder) / "run", dev=dev, unlabeled=unlabeled, settings=settings)
-        scored = shuffled[:SCORED_ON_POOL] if cell.score_on == "pool" else read_part(data, cell.dataset, "test")
+        # the last of the rest: a capped pool does not hold them
+        scored = shuffled[-SCORED_ON_POOL:] if cell.score_on == "pool" else read_part(data, cell.dataset, "test")
         total = evaluate(result.tagger, scored).total
     line = {
         **cell.facts,
