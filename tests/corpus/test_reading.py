@@ -165,11 +165,18 @@ def test_unlabelled_columns_may_have_words_alone(write: Write) -> None:
 
 
 def test_tags_of_unlabelled_text_never_stop_it(write: Write) -> None:
-    reading = read_file(write("pos.conll", "Anna NNP\nsings VBZ\n"), tag_use="optional")
+    reading = read_file(write("pos.conll", "Anna NNP\nsings VBZ\n"), tag_use="hidden")
     assert [(s.words, s.tags) for s in reading.require()] == [(("Anna", "sings"), None)]
     assert "read without its tags" in reading.notes[-1]
-    broken = read_file(write("broken.conll", "Anna NNP\nsings\n"), tag_use="optional")
+    broken = read_file(write("broken.conll", "Anna NNP\nsings\n"), tag_use="hidden")
     assert broken.problems[0].line == 2
+    stray = read_file(write("stray.conll", "Anna B-X\n\nsings I-X\n"), tag_use="hidden")
+    assert [s.tags for s in stray.require()] == [None, None]
+
+
+def test_reading_in_python_never_drops_tags_silently(write: Write) -> None:
+    with pytest.raises(DataError, match=":2: found 'VBZ' as the tag"):
+        read(write("bad.conll", "Anna B-PER\nsings VBZ\n"))
 
 
 def test_a_damaged_gzip_is_an_error(write: Write) -> None:

@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from sequst.errors import UsageError
-from sequst.training.settings import Settings, describe, from_dict, load_settings, save_settings, template, to_dict
+from sequst.training.settings import _CHOICES, Settings, describe, from_dict, load_settings, save_settings, template, to_dict
+from sequst.uncertainty.selectors import SELECTORS
 
 Write = Callable[..., Path]
 
@@ -49,6 +50,10 @@ def test_wrong_settings_are_named(override: str, message: str) -> None:
 def test_bad_files(write: Write, content: str | bytes) -> None:
     with pytest.raises(UsageError, match=r"--settings .*s\.yaml"):
         load_settings(write("s.yaml", content))
+
+
+def test_the_selectors_that_settings_allow_are_those_there_are() -> None:
+    assert set(_CHOICES["selector"]) == set(SELECTORS)
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def check(
     columns = {"word_column": word_column, "tag_column": tag_column}
     readings = {"labeled": read_file(labeled, format=labeled_format, **columns)}  # type: ignore[arg-type]
     if unlabeled is not None:
-        readings["unlabeled"] = read_file(unlabeled, format=unlabeled_format, tag_use="optional", **columns)  # type: ignore[arg-type]
+        readings["unlabeled"] = read_file(unlabeled, format=unlabeled_format, tag_use="hidden", **columns)  # type: ignore[arg-type]
     for role, path in (("dev", dev), ("test", test)):
         if path is not None:
             readings[role] = read_file(path, format=labeled_format, **columns)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -38,7 +38,6 @@ def train(
     from sequst.cli.console import fail
     from sequst.cli.progress import make_progress
     from sequst.cli.tables import print_result
-    from sequst.errors import UsageError
 
     given = {
         "--labeled": labeled, "--unlabeled": unlabeled, "--dev": dev, "--dev-fraction": dev_fraction, "--test": test,
@@ -46,13 +45,7 @@ def train(
         "--set": set_ or None, "--device": device, "--labeled-format": labeled_format, "--unlabeled-format": unlabeled_format,
         "--word-column": word_column, "--tag-column": tag_column, "--drop-overlap": drop_overlap,
     }  # fmt: skip
-    if resume is not None:
-        extra = [flag for flag, value in given.items() if value is not None and value is not False and value != "auto"]
-        if extra:
-            raise UsageError(f"--resume goes on with the run as it was begun: leave out {', '.join(extra)}")
-    elif labeled is None or output is None:
-        missing = [flag for flag in ("--labeled", "--output") if given[flag] is None]
-        raise UsageError(f"missing {' and '.join(missing)}; e.g. sequst train --labeled labeled.conll --output run")
+    _require_flags(given, resume is not None)
 
     from sequst.methods import running
     from sequst.training.data import DataFile
@@ -92,3 +85,17 @@ def train(
         begun = place is not None and (Path(place) / "run.json").is_file()
         fail(f"stopped; go on with: sequst train --resume {place}" if begun else "stopped before the run began", 130)
     print_result(result)
+
+
+def _require_flags(given: dict[str, Any], resuming: bool) -> None:
+    """Resuming takes no other flag; beginning takes at least the data and a place for the run."""
+    from sequst.errors import UsageError
+
+    if resuming:
+        extra = [flag for flag, value in given.items() if value is not None and value is not False and value != "auto"]
+        if extra:
+            raise UsageError(f"--resume goes on with the run as it was begun: leave out {', '.join(extra)}")
+        return
+    missing = [flag for flag in ("--labeled", "--output") if given[flag] is None]
+    if missing:
+        raise UsageError(f"missing {' and '.join(missing)}; e.g. sequst train --labeled labeled.conll --output run")

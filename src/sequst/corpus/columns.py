@@ -12,8 +12,9 @@ from sequst.errors import Problem, shorten
 from sequst.inputs import Report
 
 DOCUMENT_START = "-DOCSTART-"
-TagUse = Literal["required", "optional", "ignored"]
-"""Labelled files need tags, unlabelled ones may carry them, `predict` does not look at them."""
+TagUse = Literal["required", "optional", "hidden", "ignored"]
+"""Labelled files need tags and other files may have them; those of unlabelled files are for diagnosis alone, so that invalid
+ones are dropped with a note; `predict` does not look at them."""
 
 Row = tuple[int, list[str]]
 
@@ -42,7 +43,7 @@ def read_columns(
     width = 0
     for ordinal, rows in enumerate(_blocks(lines), 1):
         width = width or len(rows[0][1])
-        tagged = tag_use == "required" or (tag_use == "optional" and width > 1)
+        tagged = tag_use == "required" or (tag_use in ("optional", "hidden") and width > 1)
         whole = True
         for number, fields in rows:
             malformed = _malformed(fields, width, layout, tagged)

@@ -58,23 +58,27 @@ def read_file(
     """Read a whole file, collecting its malformed places instead of stopping at the first; messages call it `name`."""
     source = Input(path, name)
     how = guess(source, format, word_column, tag_column)
-    problems: list[Problem] = []
-    sentences = list(_sentences(source, how, tag_use, problems.append))
+    sentences, scheme, problems = _read_tagged(source, how, tag_use)
     note = ""
-    if tag_use == "optional" and problems and source.can_be_read_again:
-        # its tags are for diagnosis alone, so the words will do
+    if tag_use == "hidden" and problems and source.can_be_read_again:
         note = f"{source.name}: read without its tags, which are not all valid: {problems[0]}"
-        problems = []
-        sentences = list(_sentences(source, how, "ignored", problems.append))
+        sentences, scheme, problems = _read_tagged(source, how, "ignored")
     if how.format == "text" and tag_use == "required" and sentences and not problems:
         raise SequstError(
             f"{source.name} has no tags: it was read as {how}.\n"
             "Training needs words with tags: a column file (--labeled-format conll) or JSON lines (--labeled-format jsonl)"
         )
+    return Reading(source.name, how, scheme, sentences, problems, note)
+
+
+def _read_tagged(source: Input, how: Guess, tag_use: TagUse) -> tuple[list[Sentence], Scheme | None, list[Problem]]:
+    """(sentences with IOB2 tags, the scheme they were written in, malformed places by line)."""
+    problems: list[Problem] = []
+    sentences = list(_sentences(source, how, tag_use, problems.append))
     scheme = detect_scheme(s.tags for s in sentences if s.tags is not None) if any(s.tags for s in sentences) else None
     if scheme is not None:
         sentences = _turn(sentences, scheme, problems.append)
-    return Reading(source.name, how, scheme, sentences, sorted(problems, key=lambda problem: problem.line), note)
+    return sentences, scheme, sorted(problems, key=lambda problem: problem.line)
 
 
 def read(

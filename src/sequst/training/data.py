@@ -108,7 +108,7 @@ def load_data(files: Files, settings: Settings) -> Data:
     notes: list[str] = []
     for role, file in files.roles().items():
         if role != "test":
-            parts[role], told = file.read("optional" if role == "unlabeled" else "required")
+            parts[role], told = file.read("hidden" if role == "unlabeled" else "required")
             notes += told
     if files.drop_overlap:
         parts, told = _without_overlap(parts, files)
