@@ -8,7 +8,7 @@ from sequst.corpus.counting import count_types
 from sequst.corpus.generated import generate
 from sequst.corpus.writing import write_conll
 from sequst.errors import SequstError, UsageError
-from sequst.experiments.cells import KEYS, Cell, read_part, read_results, run_cells
+from sequst.experiments.cells import KEYS, Cell, key_of, read_part, read_results, run_cells
 
 SHORT = "teacher.min_steps=4 teacher.epochs=0.1 teacher.evaluations=1"
 
@@ -48,6 +48,17 @@ def test_choices_can_be_made_without_the_test_set(benchmark: Path, tiny_encoder:
         (tmp_path / "away").rename(benchmark / "ours" / "test.txt.gz")
     assert line["tp"] + line["fn"] > 700
     assert line["experiment"] == "t@pool"
+
+
+def test_rounds_go_beside_the_results(benchmark: Path, tiny_encoder: str, tmp_path: Path) -> None:
+    brief = " ".join(SHORT.replace("teacher", phase) for phase in ("teacher", "student", "retune"))
+    recipe = f"{brief} teacher.min_steps=60 teacher.learning_rate=1e-3 teacher.head_learning_rate=1e-2 max_rounds=1 uncertainty.passes=2"
+    cell = Cell("t", "ours", 1, method="sequst", recipe=recipe, encoder=tiny_encoder, shots=2, pool=40)
+    [line] = run_cells([cell], benchmark, tmp_path / "r.jsonl", commit="abc", device="cpu")
+    rounds = read_results(tmp_path / "r.rounds.jsonl")
+    assert [(entry["round"], key_of(entry)) for entry in rounds] == [(0, key_of(line)), (1, key_of(line))]
+    assert rounds[1]["error"] > 0
+    assert line["rounds"] == 1
 
 
 def test_a_cell_that_fails_does_not_take_the_others_along(benchmark: Path, tiny_encoder: str, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -16,6 +17,10 @@ from sequst.errors import SequstError, UsageError
 from sequst.methods.registry import METHODS
 from sequst.methods.running import Result, resume, train
 from sequst.tagger.tagger import Tagger
+from sequst.training.loop import Examples
+from sequst.training.run import Run
+from sequst.training.state import load_state
+from sequst.uncertainty.beliefs import Beliefs
 from tests.methods.test_running import KILLER, metrics, summary
 
 QUICK = {"min_steps": 8, "epochs": 0.1, "evaluations": 2, "learning_rate": 1e-3, "head_learning_rate": 3e-3}
@@ -41,7 +46,8 @@ def same_weights(first: Tagger, second: Tagger) -> bool:
 
 
 def rounds_of(result: Result) -> list[dict[str, Any]]:
-    return [line for line in metrics(result.path) if line["phase"] == "round"]
+    """Round by round, without the first teacher's line."""
+    return [line for line in metrics(result.path) if line["phase"] == "round" and line["round"] > 0]
 
 
 def test_sequst_with_everything_off_is_sst_bit_for_bit(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
@@ -77,6 +83,59 @@ def test_the_best_round_is_kept_and_patience_ends_it(split: Split, tiny_encoder:
     assert len(scores) == 5 or worse == [len(scores) - 1]  # with a patience of 1 the first round that is no better is the last
     assert rounds_of(result)[0]["agreement"] is None
     assert all(line["agreement"] > 0 for line in rounds_of(result)[1:])
+
+
+def test_the_student_of_the_best_round_can_be_kept(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    retuned, student = (
+        run(split, tiny_encoder, tmp_path / keep, "sst", max_rounds=1, dev=None, keep=keep, keep_rounds=True)
+        for keep in ("teacher", "student")
+    )
+    for result, phase in ((retuned, "retune"), (student, "student")):
+        weights = load_state(result.path / "rounds" / "1" / phase / "done.pt")["tagger"]
+        kept = result.tagger.encoder.state_dict()
+        assert all(torch.equal(kept[name], weights[f"encoder.{name}"]) for name in kept)
+    assert not same_weights(retuned.tagger, student.tagger)
+    scored = run(split, tiny_encoder, tmp_path / "scored", "sst", keep="student")
+    [first, *rounds] = scored.summary["history"]
+    assert scored.summary["dev_f1"] == max([first["teacher_f1"], *(line["student_f1"] for line in rounds)])
+
+
+def test_labelled_sentences_can_be_mixed_in(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    seen: list[Examples] = []
+
+    class Watched(Run):
+        def pseudo_examples(self, *arguments: Any) -> Examples:
+            seen.append(super().pseudo_examples(*arguments))
+            return seen[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sequst.methods.running.Run", Watched)
+        for kind in ("hard", "mean"):
+            run(split, tiny_encoder, tmp_path / kind, "sequst", max_rounds=1, mix_labeled=True, pseudo_labels=kind)
+    hard, mean = seen
+    labelled = len(split.labeled)
+    names = Tagger.load(tmp_path / "hard" / "model").labels
+    for sentence, labels, soft in zip(split.labeled, hard.labels[-labelled:], mean.labels[-labelled:], strict=True):
+        truth = [names.index(tag) for tag in sentence.tags or ()]
+        assert list(labels) == truth
+        assert [list(row).index(1.0) for row in soft] == truth  # type: ignore[arg-type]
+    assert hard.selected is not None
+    assert all(all(counted) for counted in hard.selected[-labelled:])
+    assert len(hard.labels) == 60 + labelled
+
+
+def test_soft_labels_carry_what_the_teacher_doubts(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    results = {
+        kind: run(split, tiny_encoder, tmp_path / kind, "sst", max_rounds=1, dev=None, pseudo_labels=kind, keep_rounds=True)
+        for kind in ("hard", "soft", "mean")
+    }
+    beliefs = {kind: Beliefs.from_file(result.path / "rounds/1/beliefs/beliefs.npz") for kind, result in results.items()}
+    assert beliefs["hard"].probabilities is None
+    assert not beliefs["soft"].information_gain.any()  # SST asks for no pass; the mean of the passes needs them
+    assert beliefs["mean"].information_gain.any()
+    assert all(np.array_equal(beliefs["hard"].labels, other.labels) for other in beliefs.values())
+    assert not same_weights(results["hard"].tagger, results["soft"].tagger)
+    assert not same_weights(results["soft"].tagger, results["mean"].tagger)
 
 
 def test_hidden_tags_are_for_diagnosis_alone(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
@@ -152,6 +211,13 @@ def test_rounds_are_told(split: Split, tiny_encoder: str, whole: Path, tmp_path:
         "train", *inputs, f"--encoder={tiny_encoder}", "--method=sst", f"--output={tmp_path / 'run'}", *flags(OPTIONS)
     )
     assert done.returncode == 0, done.stderr
-    assert "round 1: student F1" in done.stderr
-    assert "entity error %" in done.stderr
-    assert json.loads((tmp_path / "run" / "summary.json").read_text())["unlabeled_sentences"] == 60
+    kept = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert kept["unlabeled_sentences"] == 60
+    for shown in (done.stderr, done.stdout):  # as the rounds end, and once more as a whole
+        rows = [line.split() for line in shown.splitlines()]
+        for line in kept["history"][1:]:
+            figures = [line["student_f1"], line["teacher_f1"], line["selected"], line["agreement"], line["error"]]
+            figures += [line["selected_error"], line["entity_error"], line["selected_entity_error"]]
+            row = [f"{value:.1f}" for value in figures if value is not None]
+            assert [str(line["round"]), *row] in rows
+    assert "       student  teacher  selected  agreement" in done.stdout

@@ -28,6 +28,24 @@ def test_phce_by_hand() -> None:
     assert masked_phce(LOG_PROBS, LABELS, mask, tau=10).item() == pytest.approx((first + second) / 2, rel=1e-5)
 
 
+def test_soft_labels_cost_their_expectation() -> None:
+    mask = torch.tensor([[True, True, True], [True, False, False]])
+    soft = torch.tensor([[[0.5, 0.5], [0.0, 1.0], [1.0, 0.0]], [[0.5, 0.5], [0.0, 0.0], [0.0, 0.0]]])
+    first = -(math.log(0.5) + math.log(0.75) + math.log(0.9)) / 3
+    second = -(math.log(0.04) + math.log(0.96)) / 2
+    assert masked_cross_entropy(LOG_PROBS, soft, mask).item() == pytest.approx((first + second) / 2, rel=1e-5)
+    second = (-10 * 0.04 + math.log(10) + 1 - math.log(0.96)) / 2
+    assert masked_phce(LOG_PROBS, soft, mask, tau=10).item() == pytest.approx((first + second) / 2, rel=1e-5)
+
+
+def test_soft_labels_that_are_sure_are_hard_ones() -> None:
+    known = LABELS.clamp(min=0)
+    sure = torch.nn.functional.one_hot(known, 2).float()
+    mask = LABELS != IGNORED
+    assert masked_cross_entropy(LOG_PROBS, sure, mask).item() == masked_cross_entropy(LOG_PROBS, known, mask).item()
+    assert masked_phce(LOG_PROBS, sure, mask, tau=10).item() == masked_phce(LOG_PROBS, known, mask, tau=10).item()
+
+
 def test_nothing_selected_is_no_loss_and_no_gradient() -> None:
     scores = torch.randn(2, 3, 4, requires_grad=True)
     loss = masked_phce(scores.log_softmax(-1), torch.zeros(2, 3, dtype=torch.long), torch.zeros(2, 3, dtype=torch.bool), tau=10)

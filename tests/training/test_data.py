@@ -32,6 +32,24 @@ def test_dev_policies_in_words(write: Write) -> None:
     assert aside.dev == load_data(Files(labeled), Settings(dev_fraction=0.3)).dev
     with pytest.raises(UsageError, match="exclude each other"):
         load_data(Files(labeled, dev=dev), Settings(dev_fraction=0.3))
+    with pytest.raises(UsageError, match="--dev-fraction and --dev-shots exclude"):
+        load_data(Files(labeled), Settings(dev_fraction=0.3, dev_shots=2))
+
+
+def test_a_dev_set_of_k_sentences_of_every_type(write: Write) -> None:
+    rows = [f"{type_}{i} B-{type_}\nend O\n\n" for type_ in "XY" for i in range(4)]
+    rows += ["z B-RARE\n\n", "nothing O\n\n", rows[0], rows[1], rows[2], rows[3]]  # X has copies
+    data = load_data(Files(DataFile(str(write("l.conll", "".join(rows))))), Settings(dev_shots=2))
+    drawn = [next(tag for tag in s.tags or () if tag != "O") for s in data.dev]
+    assert sorted(drawn) == ["B-X", "B-X", "B-Y", "B-Y"]
+    words = {s.words for s in data.dev}
+    assert not words & {s.words for s in data.labeled}
+    assert len(data.labeled) == 14 - 4 - 2  # without the dev set, and without the copies of two of its sentences
+    assert data.dev_policy.startswith(
+        "4 of the 14 labelled sentences, 2 of every type (fewer of RARE), 2 copies of them left out"
+    )
+    with pytest.raises(SequstError, match="no type has a second labelled sentence"):
+        load_data(Files(DataFile(str(write("o.conll", "a B-X\n\nb B-Y\n")))), Settings(dev_shots=2))
 
 
 def test_a_type_that_only_dev_has_is_told(write: Write) -> None:

@@ -81,8 +81,28 @@ def test_no_pass_and_a_file(tagger: Tagger, split: Split, tmp_path: Path) -> Non
     )
 
 
+def test_probabilities_of_all_labels(tagger: Tagger, split: Split, tmp_path: Path) -> None:
+    words: list[int] = []
+    plain = form_beliefs(tagger, split.dev, passes=2, seed=1, probabilities="plain", advance=words.append)
+    mean = form_beliefs(tagger, split.dev, passes=2, seed=1, probabilities="mean")
+    assert sum(words) == len(plain)
+    assert plain.probabilities is not None
+    assert mean.probabilities is not None
+    each = np.arange(len(plain))
+    for beliefs, found in ((plain, plain.plain_confidence), (mean, mean.confidence)):
+        assert beliefs.probabilities is not None
+        assert beliefs.probabilities.sum(-1) == pytest.approx(np.ones(len(each)), abs=1e-5)
+        assert beliefs.probabilities[each, beliefs.labels] == pytest.approx(found, abs=1e-6)
+    (tmp_path / "b.npz").write_bytes(mean.to_bytes())
+    again = Beliefs.from_file(tmp_path / "b.npz").probabilities
+    assert again is not None
+    assert np.array_equal(again, mean.probabilities)
+
+
 def test_misuse(tagger: Tagger, split: Split) -> None:
     with pytest.raises(UsageError, match="at least 0"):
         form_beliefs(tagger, split.dev, passes=-1, seed=1)
+    with pytest.raises(UsageError, match="at least 1"):
+        form_beliefs(tagger, split.dev, passes=0, seed=1, probabilities="mean")
     with pytest.raises(AssertionError):
         PassSums().information_gain()

@@ -53,14 +53,14 @@ def predict(
     tagger = Tagger.load(model, device)
     sentences = stream(source, how)
     predictions = annotate_with_uncertainty(tagger, sentences, passes) if uncertainty else annotate(tagger, sentences)
-    progress = make_progress("sentences")
+    progress = make_progress()
     with contextlib.ExitStack() as stack:
         if output is None:
             sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
             stack.enter_context(explained(Path("<stdout>")))
         file = sys.stdout if output is None else stack.enter_context(atomic_text(output))
         if output is not None:
-            progress.begin("predict", 0)
+            progress.begin("predict", 0, unit="sentences")
             stack.callback(progress.end)
         for prediction in predictions:
             if format == "jsonl":

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
 from sequst.cli.console import note, notes
+from sequst.cli.tables import rounds_table
 
 _PLAIN_EVERY = 15.0
 
 
-def make_progress(unit: str = "steps") -> BarProgress | LineProgress:
-    return BarProgress(unit) if notes.is_terminal else LineProgress(unit)
+def make_progress() -> BarProgress | LineProgress:
+    return BarProgress() if notes.is_terminal else LineProgress()
 
 
 class BarProgress:
     """A bar with the phase, the rate and the time left."""
 
-    def __init__(self, unit: str) -> None:
-        self._unit = unit
+    def __init__(self) -> None:
+        self._unit = ""
         self._bars: Bars | None = None
         self._task = TaskID(0)
 
-    def begin(self, phase: str, total: int, done: int = 0) -> None:
+    def begin(self, phase: str, total: int, done: int = 0, unit: str = "steps") -> None:
+        self._unit = unit
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -53,18 +57,22 @@ class BarProgress:
     def note(self, message: str) -> None:
         note(message)
 
+    def round(self, line: Mapping[str, Any]) -> None:
+        notes.print(rounds_table([line]))
+
 
 class LineProgress:
     """A line when a phase begins and ends, and one every quarter of a minute between."""
 
-    def __init__(self, unit: str) -> None:
-        self._unit = unit
+    def __init__(self) -> None:
+        self._unit = ""
         self._phase, self._total, self._done = "", 0, 0
         self._begun = self._told = 0.0
         self._first = 0
         self._values = ""
 
-    def begin(self, phase: str, total: int, done: int = 0) -> None:
+    def begin(self, phase: str, total: int, done: int = 0, unit: str = "steps") -> None:
+        self._unit = unit
         self._phase, self._total, self._done, self._first = phase, total, done, done
         self._begun = self._told = time.monotonic()
         note(f"{phase}: {total or 'unknown'} {self._unit}" + (f", going on at {done}" if done else ""))
@@ -87,6 +95,9 @@ class LineProgress:
 
     def note(self, message: str) -> None:
         note(message)
+
+    def round(self, line: Mapping[str, Any]) -> None:
+        notes.print(rounds_table([line]))
 
 
 def _shown(values: dict[str, float]) -> str:

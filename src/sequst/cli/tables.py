@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -22,6 +23,26 @@ def scores_table(scores: dict[str, Any]) -> Table:
     return table
 
 
+_ROUND = {
+    "round": "round", "student_f1": "student\nF1", "teacher_f1": "teacher\nF1", "selected": "selected\n%",
+    "agreement": "agreement\n%", "error": "error\n%", "selected_error": "of\nselected", "entity_error": "entity\nerror %",
+    "selected_entity_error": "of\nselected",
+}  # fmt: skip
+
+
+def rounds_table(history: Sequence[Mapping[str, Any]]) -> Table:
+    """A row a round: dev F1 of student and teacher, what was selected, and how wrong it was; columns without a figure are left
+    out. Round 0 is the first teacher."""
+    names = [name for name in _ROUND if any(line.get(name) is not None for line in history)]
+    table = Table(*(_ROUND[name] for name in names), box=None, pad_edge=False)
+    for column in table.columns:
+        column.justify, column.no_wrap, column.vertical = "right", True, "bottom"
+    for line in history:
+        values = [line.get(name) for name in names]
+        table.add_row(*("" if v is None else str(v) if isinstance(v, int) else f"{v:.1f}" for v in values))
+    return table
+
+
 def print_scores(scores: dict[str, Any]) -> None:
     results.print(scores_table(scores))
     ece = "no entity predicted" if scores["ece"] is None else f"{scores['ece']:.2f}"
@@ -32,6 +53,8 @@ def print_result(result: Result) -> None:
     summary = result.summary
     if result.was_finished:
         results.print(f"{result.path}: this run is finished; nothing to do")
+    if summary["history"]:
+        results.print(rounds_table(summary["history"]))
     if summary.get("test"):
         print_scores(summary["test"])
     dev = "" if summary["dev_f1"] is None else f", F1 {summary['dev_f1']:.2f}"

@@ -13,6 +13,7 @@ def train(
     unlabeled: Annotated[str | None, typer.Option(help="Unlabelled sentences; tags in it are ignored.", metavar="FILE")] = None,
     dev: Annotated[str | None, typer.Option(help="Dev set: decides which weights to keep.", metavar="FILE")] = None,
     dev_fraction: Annotated[float | None, setting("dev_fraction")] = None,
+    dev_shots: Annotated[int | None, setting("dev_shots")] = None,
     test: Annotated[str | None, typer.Option(help="Test set: read once, at the end.", metavar="FILE")] = None,
     output: Annotated[str | None, typer.Option(help="Folder of the run; the model is in its `model`.", metavar="RUN")] = None,
     resume: Annotated[str | None, typer.Option(help="Go on with a run that was stopped.", metavar="RUN")] = None,
@@ -40,7 +41,8 @@ def train(
     from sequst.cli.tables import print_result
 
     given = {
-        "--labeled": labeled, "--unlabeled": unlabeled, "--dev": dev, "--dev-fraction": dev_fraction, "--test": test,
+        "--labeled": labeled, "--unlabeled": unlabeled, "--dev": dev, "--dev-fraction": dev_fraction,
+        "--dev-shots": dev_shots, "--test": test,
         "--output": output, "--method": method, "--encoder": encoder, "--seed": seed, "--settings": settings,
         "--set": set_ or None, "--device": device, "--labeled-format": labeled_format, "--unlabeled-format": unlabeled_format,
         "--word-column": word_column, "--tag-column": tag_column, "--drop-overlap": drop_overlap,
@@ -77,6 +79,7 @@ def train(
                     seed=seed,
                     device=device,
                     dev_fraction=dev_fraction,
+                    dev_shots=dev_shots,
                 ),
                 progress=progress,
             )

@@ -30,6 +30,11 @@ KEYS = (
 )  # fmt: skip
 """The keys of a result line, in order."""
 
+_TELLING = (
+    "experiment", "dataset", "method", "recipe", "encoder", "head", "shots", "sampler", "pool", "seed", "settings_hash",
+)  # fmt: skip
+"""Those that tell a cell from every other."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -68,20 +73,7 @@ class Cell:
 
 
 def key_of(line: Mapping[str, Any]) -> tuple[Any, ...]:
-    names = (
-        "experiment",
-        "dataset",
-        "method",
-        "recipe",
-        "encoder",
-        "head",
-        "shots",
-        "sampler",
-        "pool",
-        "seed",
-        "settings_hash",
-    )
-    return tuple(line[name] for name in names)
+    return tuple(line[name] for name in _TELLING)
 
 
 def read_part(data: Path, dataset: str, part: str) -> list[Sentence]:
@@ -92,8 +84,8 @@ def read_part(data: Path, dataset: str, part: str) -> list[Sentence]:
     return read(path, format="conll")
 
 
-def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> dict[str, Any]:
-    """Train and score; the run directory is thrown away."""
+def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Train and score; (the result line, a line for each round). The run directory is thrown away."""
     from sequst.evaluation.evaluating import evaluate
     from sequst.methods.running import train
 
@@ -116,13 +108,17 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> dict[
         "commit": commit,
         "settings_hash": result.summary["settings_hash"],
     }
-    return {name: line[name] for name in KEYS}
+    own = {name: line[name] for name in (*_TELLING, "commit")}
+    return {name: line[name] for name in KEYS}, [{**own, **round_} for round_ in result.summary["history"]]
 
 
 def run_cells(
     cells: Iterable[Cell], data: Path, output: Path, *, jobs: int = 1, commit: str | None = None, device: str = "auto"
 ) -> list[dict[str, Any]]:
-    """Run the cells that `output` does not have yet, several at a time, and append a line for each as it ends."""
+    """Run the cells that `output` does not have yet, several at a time, and append a line for each as it ends.
+
+    The rounds of self-training go to a file beside it: NAME.jsonl has its rounds in NAME.rounds.jsonl.
+    """
     done = {key_of(line) for line in read_results(output)}
     todo = [cell for cell in cells if cell.key not in done]
     commit = commit or current_commit()
@@ -132,11 +128,14 @@ def run_cells(
         futures = {pool.submit(run_cell, cell, data, commit, device): cell for cell in todo}
         for future in as_completed(futures):
             try:
-                lines.append(future.result())
+                line, rounds = future.result()
             except Exception as error:  # whatever it was, the other cells go on
                 failed.append(f"{futures[future]}: {type(error).__name__}: {error}")
                 continue
-            append_result(output, lines[-1])
+            for round_ in rounds:
+                append_result(output.with_suffix(".rounds.jsonl"), round_)
+            append_result(output, line)
+            lines.append(line)
     if failed:
         raise SequstError(f"{len(failed)} of {len(todo)} cells failed; the others are in {output}\n" + "\n".join(failed))
     return lines

@@ -32,7 +32,7 @@ class Method(NamedTuple):
         return cast("MethodFunction", getattr(importlib.import_module(module), function))
 
 
-_SELF_TRAINING = ("max_rounds", "patience", "student", "retune")
+_SELF_TRAINING = ("max_rounds", "patience", "keep", "pseudo_labels", "mix_labeled", "student", "retune")
 _RELIABLE_WORDS = ("uncertainty", "selection", "robust", "gcr")
 _PAPER = "Wang et al. 2023"
 

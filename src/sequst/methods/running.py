@@ -161,7 +161,8 @@ def _summary(run: Run, method: Method, dev: Evaluation | None) -> dict[str, Any]
         "unlabeled_sentences": len(run.data.unlabeled) if method.unlabeled else 0,
         "dev_set": run.data.dev_policy,
         "dev_f1": None if dev is None else dev.total.f1,
-        "rounds": run.rounds,
+        "rounds": max(0, len(run.history) - 1),
+        "history": run.history,
         "seconds": run.seconds,
         **describe_device(run.accelerator),
     }

@@ -72,12 +72,14 @@ def self_train(run: Run, parts: Parts) -> Tagger:
     teacher = finetune(run)
     best_round, best_phase = 0, "teacher"
     best_f1 = teacher_f1 = run.dev_f1(teacher) if run.data.dev else None
+    run.end_round({"round": 0, "teacher_f1": teacher_f1})
+    kept_phase = {"teacher": "retune", "student": "student"}[run.settings.keep]
     before: Beliefs | None = None
     for round_ in range(1, run.settings.max_rounds + 1):
-        passes = run.settings.uncertainty.passes if parts.selector.looks_at_beliefs else 0
-        beliefs = run.beliefs(teacher, passes, round_)
+        beliefs = run.beliefs(teacher, round_, uncertain=parts.selector.looks_at_beliefs)
         selected = parts.selector.select(beliefs, np.random.default_rng(derive(run.settings.seed, round_, "selection")))
         _require_something_to_learn(beliefs, selected, run.labels, round_)
+        run.pseudo_labels = beliefs, selected
 
         student = run.new_tagger(round_, "student")
         examples = run.pseudo_examples(student, beliefs, selected)
@@ -90,18 +92,17 @@ def self_train(run: Run, parts: Parts) -> Tagger:
         teacher, previous_f1 = student, teacher_f1
         labelled = run.examples(teacher, run.data.labeled)
         teacher_f1 = run.train(teacher, labelled, LabelledWords(), run.settings.retune, round_, "retune").dev_f1
-        run.rounds = round_
-        line = {"student_f1": student_f1, "teacher_f1": teacher_f1, **_diagnosis(run, beliefs, before, selected)}
-        run.record({"round": round_, "phase": "round", **line})
-        run.progress.note(_told(round_, line))
+        scores = {"student_f1": student_f1, "teacher_f1": teacher_f1}
+        run.end_round({"round": round_, **scores, **_diagnosis(run, beliefs, before, selected)})
         _warn_of_a_weak_student(run, student_f1, previous_f1)
 
         before = beliefs
-        if teacher_f1 is None or best_f1 is None or teacher_f1 > best_f1:
-            best_round, best_phase, best_f1 = round_, "retune", teacher_f1
+        f1 = scores[f"{run.settings.keep}_f1"]
+        if f1 is None or best_f1 is None or f1 > best_f1:
+            best_round, best_phase, best_f1 = round_, kept_phase, f1
         elif round_ - best_round >= run.settings.patience:
             run.progress.note(
-                f"no better teacher for {run.settings.patience} rounds: stopping; the one of round {best_round} is kept"
+                f"no better {run.settings.keep} for {run.settings.patience} rounds: stopping; round {best_round} is the best"
             )
             break
     return run.finished_tagger(best_round, best_phase)
@@ -126,16 +127,6 @@ def _diagnosis(run: Run, beliefs: Beliefs, before: Beliefs | None, selected: NDA
     agreement = None if before is None else float(100.0 * (beliefs.labels == before.labels).mean())
     errors = pseudo_label_error(beliefs.labels, run.labels, run.data.hidden_tags, selected)
     return {"selected": float(100.0 * selected.mean()), "agreement": agreement, **errors}
-
-
-def _told(round_: int, line: dict[str, Any]) -> str:
-    names = {
-        "student_f1": "student F1", "teacher_f1": "teacher F1", "selected": "selected %", "agreement": "agreement %",
-        "error": "error %", "selected_error": "of selected", "entity_error": "entity error %",
-        "selected_entity_error": "of selected",
-    }  # fmt: skip
-    shown = [f"{name} {line[key]:.1f}" for key, name in names.items() if line[key] is not None]
-    return f"round {round_}: " + ", ".join(shown)
 
 
 def _warn_of_a_weak_student(run: Run, student_f1: float | None, teacher_f1: float | None) -> None:

@@ -95,7 +95,7 @@ class GaussianConsistency:
         self._generator = torch.Generator()
 
     def begin_epoch(self, seed: int) -> None:
-        self._generator.manual_seed(seed)
+        self._generator = torch.Generator(self.nets.mean.weight.device).manual_seed(seed)
 
     def __call__(
         self, hidden: Tensor, log_probs: Tensor, owned: Tensor, selected: Tensor, predict: Callable[[Tensor], Tensor]

@@ -1,8 +1,13 @@
-"""Masked sequence labelling: the loss of the selected words, averaged in each sentence (Eq. 9 and 10)."""
+"""Masked sequence labelling: the loss of the selected words, averaged in each sentence (Eq. 9 and 10).
+
+Labels are hard, (B, W), or soft: probabilities of every class, (B, W, C), of which the loss is the expectation.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -27,9 +32,16 @@ def label_log_probs(log_probs: Tensor, labels: Tensor) -> Tensor:
     return torch.where(known, chosen, 0.0)
 
 
+def _masked(loss: Callable[[Tensor], Tensor], log_probs: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
+    """The masked mean of a loss of log p(label)."""
+    if labels.ndim == log_probs.ndim:
+        return masked_mean((labels * loss(log_probs)).sum(-1), mask)
+    return masked_mean(loss(label_log_probs(log_probs, labels)), mask & (labels != IGNORED))
+
+
 def masked_cross_entropy(log_probs: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
     """Eq. 9, with the minus sign that it lacks in print."""
-    return masked_mean(-label_log_probs(log_probs, labels), mask & (labels != IGNORED))
+    return _masked(torch.neg, log_probs, labels, mask)
 
 
 def huberised(log_p: Tensor, tau: float) -> Tensor:
@@ -42,4 +54,4 @@ def huberised(log_p: Tensor, tau: float) -> Tensor:
 
 def masked_phce(log_probs: Tensor, labels: Tensor, mask: Tensor, tau: float) -> Tensor:
     """Eq. 10 with the loss of Eq. 11."""
-    return masked_mean(huberised(label_log_probs(log_probs, labels), tau), mask & (labels != IGNORED))
+    return _masked(functools.partial(huberised, tau=tau), log_probs, labels, mask)

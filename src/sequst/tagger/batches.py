@@ -5,11 +5,19 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from sequst.tagger.windows import Window
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Labels = Sequence[int] | NDArray[np.float32]
+    """Of a sentence: a label for each word, or the probabilities of all labels (W, C)."""
 
 IGNORED = -100
 """The label of a word that a loss must not see: padding, or a word that another window owns."""
@@ -27,7 +35,7 @@ class Batch:
     heads: Tensor  # (B, W) place of each word's first sub-word
     word_mask: Tensor  # (B, W) true where there is a word
     owned: Tensor  # (B, W) true where this window decides the word's tag
-    labels: Tensor | None  # (B, W) label, IGNORED where not owned
+    labels: Tensor | None  # (B, W) label, IGNORED where not owned; or (B, W, C) probabilities, 0 where not owned
     selected: Tensor  # (B, W) true where an owned word counts for the loss
     rows: list[int]  # which windows these are
 
@@ -75,7 +83,7 @@ def collate(
     windows: Sequence[Window],
     rows: list[int],
     pad: int,
-    labels: Sequence[Sequence[int]] | None = None,
+    labels: Sequence[Labels] | None = None,
     selected: Sequence[Sequence[bool]] | None = None,
 ) -> Batch:
     """The batch of these rows of `windows`; `labels` and `selected` are per sentence, without `selected` all words count."""
@@ -85,7 +93,7 @@ def collate(
     attention_mask = torch.zeros((size, longest), dtype=torch.long)
     heads = torch.zeros((size, most), dtype=torch.long)
     word_mask, owned, counts = (torch.zeros((size, most), dtype=torch.bool) for _ in range(3))
-    targets = None if labels is None else torch.full((size, most), IGNORED, dtype=torch.long)
+    targets = None if labels is None else _no_labels(labels[chosen[0].sentence], size, most)
     for row, window in enumerate(chosen):
         input_ids[row, : len(window.ids)] = torch.tensor(window.ids)
         attention_mask[row, : len(window.ids)] = 1
@@ -96,5 +104,11 @@ def collate(
         owned[row, start:end] = True
         counts[row, start:end] = True if selected is None else torch.tensor(selected[window.sentence][mine])
         if targets is not None and labels is not None:
-            targets[row, start:end] = torch.tensor(labels[window.sentence][mine])
+            targets[row, start:end] = torch.as_tensor(labels[window.sentence][mine])
     return Batch(input_ids, attention_mask, heads, word_mask, owned, targets, counts, rows)
+
+
+def _no_labels(example: Labels, size: int, most: int) -> Tensor:
+    """Labels of a batch of which none is known yet, hard or soft as the example is."""
+    classes = getattr(example, "shape", (0,))[1:]
+    return torch.zeros((size, most, *classes)) if classes else torch.full((size, most), IGNORED, dtype=torch.long)

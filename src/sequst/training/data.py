@@ -14,6 +14,7 @@ from sequst.corpus.checking import drop_overlap, overlap_messages
 from sequst.corpus.columns import TagUse
 from sequst.corpus.counting import count_types
 from sequst.corpus.reading import hide_tags, read_file
+from sequst.corpus.sampling import sample
 from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError
 from sequst.evaluation.evaluating import unknown_types
@@ -100,8 +101,10 @@ class Data:
 
 def load_data(files: Files, settings: Settings) -> Data:
     """Read and check everything but the test file, of which only the existence is checked."""
-    if files.dev is not None and settings.dev_fraction > 0:
-        raise UsageError("--dev and --dev-fraction exclude each other: the dev set comes from a file or from the labelled data")
+    asked = {"--dev": files.dev is not None, "--dev-fraction": settings.dev_fraction > 0, "--dev-shots": settings.dev_shots > 0}
+    if sum(asked.values()) > 1:
+        both = " and ".join(flag for flag, given in asked.items() if given)
+        raise UsageError(f"{both} exclude each other: the dev set comes from a file or from the labelled data, in one way")
     if files.test is not None:
         Input(files.test.path)
     parts: dict[str, list[Sentence]] = {}
@@ -121,6 +124,8 @@ def load_data(files: Files, settings: Settings) -> Data:
             f"{settings.dev_fraction:.0%} of the labelled sentences, {len(dev)} of {len(labeled) + len(dev)}, "
             f"drawn with seed {settings.seed}; the best weights on it are kept"
         )
+    if settings.dev_shots > 0:
+        labeled, dev, policy = _draw_shots(labeled, settings.dev_shots, settings.seed)
     _require_entities(files.labeled.shown or files.labeled.path, labeled)
     for type_ in unknown_types(count_types(labeled).mentions, (s.tags or () for s in dev)):
         notes.append(f"type {type_} is in the dev set but never labelled: it cannot be learnt, and counts as missed")
@@ -151,6 +156,20 @@ def _without_overlap(parts: dict[str, list[Sentence]], files: Files) -> tuple[di
         if not kept[role]:
             raise SequstError(f"--drop-overlap leaves no sentence in {role}: every one is in another file too")
     return {role: kept[role] for role in parts}, overlap_messages(dropped)
+
+
+def _draw_shots(labeled: list[Sentence], shots: int, seed: int) -> tuple[list[Sentence], list[Sentence], str]:
+    """(what is left to learn from, dev set, policy): K sentences of every type, and never more than half of a type's."""
+    split = sample(labeled, shots, seed=derive(seed, "dev"))
+    if not split.dev:
+        raise SequstError(f"--dev-shots {shots}: no type has a second labelled sentence to set aside; leave it out")
+    drawn = {sentence.words for sentence in split.dev}
+    kept = [sentence for sentence in labeled if sentence.words not in drawn]
+    policy = f"{len(split.dev)} of the {len(labeled)} labelled sentences, {shots} of every type"
+    policy += f" (fewer of {', '.join(split.short)})" if split.short else ""
+    copies = len(labeled) - len(kept) - len(split.dev)
+    policy += f", {copies} copies of them left out" if copies else ""
+    return kept, split.dev, f"{policy}, drawn with seed {seed}; the best weights on it are kept"
 
 
 def _set_aside(labeled: list[Sentence], share: float, seed: int) -> tuple[list[Sentence], list[Sentence]]:

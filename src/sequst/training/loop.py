@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from accelerate import Accelerator
@@ -20,6 +20,9 @@ from sequst.training.progress import Progress, Silent
 from sequst.training.seeds import derive, seed_everything
 from sequst.training.settings import Phase
 
+if TYPE_CHECKING:
+    from sequst.tagger.batches import Labels
+
 MAX_TOKENS = 16384
 """Sub-words in a training batch at most, whatever its batch size, to bound memory."""
 
@@ -28,7 +31,7 @@ class Examples(NamedTuple):
     """Windows to learn from, the labels of their sentences, and which words of them count; without that, all do."""
 
     windows: list[Window]
-    labels: list[list[int]]
+    labels: Sequence[Labels]
     selected: list[list[bool]] | None = None
 
     def batch(self, rows: list[int], tagger: Tagger) -> Batch:

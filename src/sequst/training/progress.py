@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 
 class Progress(Protocol):
     """Phases begin, advance and end; messages come in between."""
 
-    def begin(self, phase: str, total: int, done: int = 0) -> None: ...
+    def begin(self, phase: str, total: int, done: int = 0, unit: str = "steps") -> None: ...
 
     def advance(self, steps: int = 1, **values: float) -> None: ...
 
@@ -16,11 +17,14 @@ class Progress(Protocol):
 
     def note(self, message: str) -> None: ...
 
+    def round(self, line: Mapping[str, Any]) -> None:
+        """A round of self-training has ended; `line` is what metrics.jsonl has of it."""
+
 
 class Silent:
     """Shows nothing."""
 
-    def begin(self, phase: str, total: int, done: int = 0) -> None:
+    def begin(self, phase: str, total: int, done: int = 0, unit: str = "steps") -> None:
         pass
 
     def advance(self, steps: int = 1, **values: float) -> None:
@@ -30,4 +34,7 @@ class Silent:
         pass
 
     def note(self, message: str) -> None:
+        pass
+
+    def round(self, line: Mapping[str, Any]) -> None:
         pass

@@ -6,8 +6,10 @@ import dataclasses
 import hashlib
 import itertools
 import os
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
@@ -26,11 +28,13 @@ from sequst.training.progress import Progress, Silent
 from sequst.training.seeds import derive
 from sequst.training.settings import Phase, Settings
 from sequst.training.state import load_state, save_state
-from sequst.uncertainty.beliefs import Beliefs, form_beliefs
+from sequst.uncertainty.beliefs import Beliefs, Probabilities, form_beliefs
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
+
+_PROBABILITIES: dict[str, Probabilities] = {"hard": "none", "soft": "plain", "mean": "mean"}
+"""What beliefs must hold for each kind of pseudo-label."""
 
 
 class Run:
@@ -43,8 +47,10 @@ class Run:
         self.progress: Progress = progress or Silent()
         self.labels = labels_of(data.labeled)
         self.accelerator = make_accelerator(settings, parameters)
-        self.rounds = 0
-        """Rounds of self-training done so far."""
+        self.history: list[dict[str, Any]] = []
+        """A line for every round of self-training, the first teacher's included."""
+        self.pseudo_labels: tuple[Beliefs, NDArray[np.bool_]] | None = None
+        """Of the last round: what the teacher believed of the unlabelled words, and which of them were selected."""
         self.seconds = 0.0
         """Time spent in phases, those of earlier processes included."""
         directory.clear_metrics()  # what earlier processes recorded is recorded again as the run passes it
@@ -116,22 +122,52 @@ class Run:
         self.directory.finish_phase(round_, name, result)
         return outcome
 
-    def beliefs(self, teacher: Tagger, passes: int, round_: int) -> Beliefs:
-        """What the teacher believes of the unlabelled words; kept on disk, so that a resumed run does not ask again."""
+    def beliefs(self, teacher: Tagger, round_: int, *, uncertain: bool) -> Beliefs:
+        """What the teacher believes of the unlabelled words; kept on disk, so that a resumed run does not ask again.
+
+        The passes of MC dropout are made where it must be known how `uncertain` the teacher is, or where labels are their mean.
+        """
         path = self.directory.phase(round_, "beliefs") / "beliefs.npz"
+        kind = _PROBABILITIES[self.settings.pseudo_labels]
         if not path.is_file():
-            seed = derive(self.settings.seed, round_, "beliefs")
-            found = form_beliefs(teacher, self.data.unlabeled, passes, seed)
+            passes = self.settings.uncertainty.passes if uncertain or kind == "mean" else 0
+            self.progress.begin(f"round {round_}: beliefs", sum(len(s.words) for s in self.data.unlabeled), unit="words")
+            begun = time.perf_counter()
+            try:
+                with self.accelerator.autocast():
+                    found = form_beliefs(
+                        teacher, self.data.unlabeled, passes, derive(self.settings.seed, round_, "beliefs"),
+                        probabilities=kind, advance=self.progress.advance,
+                    )  # fmt: skip
+            finally:
+                self.progress.end()
+            found = dataclasses.replace(found, seconds=time.perf_counter() - begun)
             write_bytes(path, found.to_bytes(), "free some space, then continue with --resume")
-        return Beliefs.from_file(path)
+        beliefs = Beliefs.from_file(path)
+        self.seconds += beliefs.seconds
+        return beliefs
 
     def pseudo_examples(self, tagger: Tagger, beliefs: Beliefs, selected: NDArray[np.bool_]) -> Examples:
-        """The unlabelled sentences with the teacher's labels; sentences without a selected word are left out."""
-        bounds = list(itertools.pairwise(beliefs.starts.tolist()))
-        kept = [i for i, (start, end) in enumerate(bounds) if selected[start:end].any()]
-        windows = tagger.splitter.windows([self.data.unlabeled[i].words for i in kept])
-        labels = [beliefs.labels[slice(*bounds[i])].tolist() for i in kept]
-        return Examples(windows, labels, [selected[slice(*bounds[i])].tolist() for i in kept])
+        """The unlabelled sentences with the teacher's labels, and the labelled ones where they are to be mixed in; sentences
+        without a selected word are left out."""
+        targets = beliefs.labels if beliefs.probabilities is None else beliefs.probabilities
+        bounds = [slice(*pair) for pair in itertools.pairwise(beliefs.starts.tolist())]
+        kept = [i for i, place in enumerate(bounds) if selected[place].any()]
+        words = [self.data.unlabeled[i].words for i in kept]
+        labels: list[NDArray[Any]] = [targets[bounds[i]] for i in kept]
+        counted = [selected[bounds[i]].tolist() for i in kept]
+        for sentence in self.data.labeled if self.settings.mix_labeled else ():
+            truth = np.array(tagger.label_ids(sentence.tags or ()))
+            words.append(sentence.words)
+            labels.append(truth if beliefs.probabilities is None else np.eye(len(self.labels), dtype=np.float32)[truth])
+            counted.append([True] * len(truth))
+        return Examples(tagger.splitter.windows(words), labels, counted)
+
+    def end_round(self, line: dict[str, Any]) -> None:
+        """Keep and tell what a round brought."""
+        self.history.append(line)
+        self.record({"round": line["round"], "phase": "round", **line})
+        self.progress.round(line)
 
     def finished_tagger(self, round_: int, name: str) -> Tagger:
         """The tagger that a finished phase left."""

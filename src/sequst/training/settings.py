@@ -112,6 +112,8 @@ class Settings:
     """Centre and scale the hidden states before the head with statistics of the labelled data."""
     dev_fraction: float = 0.0
     """Share of the labelled sentences to set aside as dev set; 0 for none, or where a dev file is given."""
+    dev_shots: int = 0
+    """Labelled sentences of every type to set aside as dev set, as `sequst sample` draws them; 0 for none."""
     device: str = "auto"
     """`auto` (a GPU where there is one), `cpu` or `cuda`."""
     precision: str = "auto"
@@ -125,10 +127,16 @@ class Settings:
     max_rounds: int = 5
     """Rounds of self-training at most; all of them without a dev set."""
     patience: int = 2
-    """Stop when the dev F1 of the teacher has not risen for this many rounds."""
+    """Stop when the dev F1 has not risen for this many rounds."""
+    keep: str = "teacher"
+    """Which tagger of the best round to keep: the `teacher` (the student, re-tuned on the labelled data) or the `student`."""
+    pseudo_labels: str = "hard"
+    """What the student learns: `hard`, the best tag; `soft`, the teacher's probabilities; `mean`, those of MC dropout."""
+    mix_labeled: bool = False
+    """Let the student learn the labelled sentences too, among the pseudo-labelled ones."""
     teacher: Phase = field(default_factory=Phase)
     """Fine-tuning on the labelled data."""
-    student: Phase = field(default_factory=lambda: Phase(epochs=4.0, min_steps=300, batch_size=16))
+    student: Phase = field(default_factory=lambda: Phase(epochs=4.0, min_steps=500, batch_size=32))
     """Learning the pseudo-labelled words, from the pretrained weights, in each round."""
     retune: Phase = field(default_factory=lambda: Phase(learning_rate=5e-5, head_learning_rate=1e-4, min_steps=200))
     """Fine-tuning the student on the labelled data again, which makes it the next teacher."""
@@ -147,6 +155,7 @@ class Settings:
     def hash(self, unused: Collection[str] = ()) -> str:
         """Equal for settings that differ in nothing but the seed, where they ran, and names that the method does not use."""
         without = {"seed", "device", "checkpoint_seconds", "keep_rounds", *unused}
+        without |= set() if self.dev_shots else {"dev_shots"}  # younger than the oldest results, which had none
         kept = {name: value for name, value in to_dict(self).items() if name not in without}
         kept["encoder"] = PurePath(self.encoder).name  # the same weights may lie in other folders elsewhere
         return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:12]
@@ -157,11 +166,23 @@ _CHOICES = {
     "selector": ("all", "sampled", "top", "top-of-class"),
     "weight": ("both", "confidence", "certainty"),
     "loss": ("phce", "cross-entropy"),
+    "keep": ("teacher", "student"),
+    "pseudo_labels": ("hard", "soft", "mean"),
 }
 _POSITIVE = {"learning_rate", "head_learning_rate", "epochs", "batch_size", "max_gradient_norm", "max_length"}
 _POSITIVE |= {"passes", "share", "samples", "patience", "max_rounds"}
 _SHARES = {"warmup", "dev_fraction"}
-_MAY_BE_ZERO = {"min_steps", "weight_decay", "evaluations", "overlap", "checkpoint_seconds", "seed", "tau", "prior"}
+_MAY_BE_ZERO = {
+    "min_steps",
+    "weight_decay",
+    "evaluations",
+    "overlap",
+    "checkpoint_seconds",
+    "seed",
+    "tau",
+    "prior",
+    "dev_shots",
+}
 
 
 def _check_ranges(settings: Any, prefix: str = "") -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -20,6 +20,8 @@ from sequst.uncertainty.mc_dropout import mc_dropout
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+Probabilities = Literal["none", "plain", "mean"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,10 @@ class Beliefs:
     information_gain: NDArray[np.float32]
     """How much the passes disagree, in nats (Eq. 4)."""
     starts: NDArray[np.int64]
+    probabilities: NDArray[np.float32] | None = None
+    """(N, C): of every label, where they were asked for."""
+    seconds: float = 0.0
+    """What it took to form them."""
 
     @property
     def certainty(self) -> NDArray[np.float32]:
@@ -47,13 +53,14 @@ class Beliefs:
 
     def to_bytes(self) -> bytes:
         buffer = io.BytesIO()
-        np.savez(buffer, **{item.name: getattr(self, item.name) for item in fields(self)})
+        arrays = {item.name: getattr(self, item.name) for item in fields(self)}
+        np.savez(buffer, **{name: array for name, array in arrays.items() if array is not None})
         return buffer.getvalue()
 
     @classmethod
     def from_file(cls, path: Path) -> Beliefs:
         with np.load(path, allow_pickle=False) as arrays:
-            return cls(**{item.name: arrays[item.name] for item in fields(cls)})
+            return cls(**{**arrays, "seconds": float(arrays["seconds"])})
 
     @property
     def sentence_of(self) -> NDArray[np.int64]:
@@ -62,21 +69,27 @@ class Beliefs:
 
 
 @torch.inference_mode()
-def form_beliefs(tagger: Tagger, sentences: Sequence[Sentence], passes: int, seed: int) -> Beliefs:
+def form_beliefs(
+    tagger: Tagger, sentences: Sequence[Sentence], passes: int, seed: int, *,
+    probabilities: Probabilities = "none", advance: Callable[[int], None] = lambda words: None,
+) -> Beliefs:  # fmt: skip
     """Label every word, then pass each batch `passes` times with dropout; only sums over the passes are kept.
 
-    With no pass at all the confidence is that without dropout, and the information gain 0.
+    With no pass at all the confidence is that without dropout, and the information gain 0. `probabilities` of all labels are
+    those without dropout (`plain`) or their mean over the passes (`mean`). `advance` hears how many words each batch has.
     """
-    if passes < 0:
-        raise UsageError(f"passes {passes}: at least 0")
+    if passes < 0 or (probabilities == "mean" and passes == 0):
+        raise UsageError(f"passes {passes}: at least {int(probabilities == 'mean')}")
     words = Words(tagger, sentences)
     labels = np.zeros(len(words), dtype=np.int64)
     plain, confidence, gain = (np.zeros(len(words), dtype=np.float32) for _ in range(3))
+    kept = None if probabilities == "none" else np.zeros((len(words), len(tagger.labels)), dtype=np.float32)
     was_training = tagger.training
     tagger.eval()
     try:
         for number, (batch, places) in enumerate(words.batches()):
-            best, sure = (found[batch.owned] for found in tagger.decode(tagger(batch)))
+            log_probs = tagger(batch)
+            best, sure = (found[batch.owned] for found in tagger.decode(log_probs))
             sums = PassSums()
             with mc_dropout(tagger, seed + number):
                 for _ in range(passes):
@@ -87,6 +100,10 @@ def form_beliefs(tagger: Tagger, sentences: Sequence[Sentence], passes: int, see
                 gain[places] = sums.information_gain().cpu().numpy()
             else:
                 confidence[places] = plain[places]
+            if kept is not None:
+                found = sums.mean if probabilities == "mean" else log_probs[batch.owned].exp()
+                kept[places] = found.float().cpu().numpy()
+            advance(len(places))
     finally:
         tagger.train(was_training)
-    return Beliefs(labels, plain, confidence, gain, words.starts)
+    return Beliefs(labels, plain, confidence, gain, words.starts, kept)
