@@ -52,7 +52,8 @@ def test_choices_can_be_made_without_the_test_set(benchmark: Path, tiny_encoder:
 
 def test_rounds_go_beside_the_results(benchmark: Path, tiny_encoder: str, tmp_path: Path) -> None:
     brief = " ".join(SHORT.replace("teacher", phase) for phase in ("teacher", "student", "retune"))
-    recipe = f"{brief} teacher.min_steps=60 teacher.learning_rate=1e-3 teacher.head_learning_rate=1e-2 max_rounds=1 uncertainty.passes=2"
+    recipe = f"{brief} teacher.min_steps=60 teacher.learning_rate=1e-3 teacher.head_learning_rate=1e-2"
+    recipe += " max_rounds=1 uncertainty.passes=2"
     cell = Cell("t", "ours", 1, method="sequst", recipe=recipe, encoder=tiny_encoder, shots=2, pool=40)
     [line] = run_cells([cell], benchmark, tmp_path / "r.jsonl", commit="abc", device="cpu")
     rounds = read_results(tmp_path / "r.rounds.jsonl")

@@ -114,6 +114,7 @@ MOMENTS = {
     "while saving the phase": ("sequst.files:_sync", 1, "done.pt"),
     "while saving the model": ("sequst.tagger.saving:write_json", 1, ""),
     "while testing": ("sequst.methods.running:_test", 1, ""),
+    "while writing the report": ("sequst.files:_sync", 1, "report.html"),
     "before the summary": ("sequst.training.directory:RunDirectory.finish", 1, ""),
 }
 FLAGS = [f"--set=teacher.{name}={value}" for name, value in SHORT.items()]

@@ -60,4 +60,5 @@ def print_result(result: Result) -> None:
     dev = "" if summary["dev_f1"] is None else f", F1 {summary['dev_f1']:.2f}"
     results.print(f"dev set: {summary['dev_set']}{dev}")
     results.print(f"model: {result.path / 'model'} ({summary['seconds']:.0f} s on {summary['device']})")
+    results.print(f"report: {result.path / 'report.html'}")
     note(f"try it: echo 'A sentence of yours .' | sequst predict {result.path / 'model'} -")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans, types_of
 from sequst.errors import SequstError, shorten
-from sequst.evaluation.calibration import expected_calibration_error
+from sequst.evaluation.calibration import Bin, expected_calibration_error, reliability
 from sequst.evaluation.spans import Counts, SpanScores, score_spans
 from sequst.tagger.predicting import annotate
 from sequst.tagger.tagger import Tagger
@@ -20,7 +21,8 @@ class Evaluation:
     """Span scores, the calibration of entity confidences, and how many sentences they are of."""
 
     scores: SpanScores
-    ece: float | None
+    reliability: list[Bin]
+    """Confidence against accuracy of the predicted entities."""
     sentences: int
     unknown_types: dict[str, int]
     """Entities of types that the tagger does not know; they count as missed."""
@@ -29,11 +31,17 @@ class Evaluation:
     def total(self) -> Counts:
         return self.scores.total
 
+    @property
+    def ece(self) -> float | None:
+        """Expected calibration error; None where no entity is predicted."""
+        return expected_calibration_error(self.reliability)
+
     def to_dict(self) -> dict[str, Any]:
         return {
             **_scores(self.total),
             "types": {type_: _scores(counts) for type_, counts in self.scores.types.items()},
             "ece": self.ece,
+            "reliability": [dataclasses.asdict(each) for each in self.reliability],
             "sentences": self.sentences,
         }
 
@@ -65,7 +73,7 @@ def evaluate(tagger: Tagger, sentences: Sequence[Sentence]) -> Evaluation:
             correct.append(entity[:3] in right)
     scores = score_spans(gold, (prediction.tags for prediction in predictions))
     unknown = {type_: scores.types[type_].fn for type_ in unknown_types(tagger.types, gold)}
-    return Evaluation(scores, expected_calibration_error(confidences, correct), len(sentences), unknown)
+    return Evaluation(scores, reliability(confidences, correct), len(sentences), unknown)
 
 
 def unknown_types(known: Iterable[str], gold: Iterable[Sequence[str]]) -> list[str]:

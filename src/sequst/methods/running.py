@@ -27,6 +27,7 @@ from sequst.tagger.tagger import Tagger, pick_device
 from sequst.training.data import Data, DataFile, Files, load_data
 from sequst.training.directory import RunDirectory
 from sequst.training.progress import Progress, Silent
+from sequst.training.report.page import write_report
 from sequst.training.run import Encoder, Run, describe_device, load_encoder
 from sequst.training.settings import Settings, from_dict, to_dict
 from sequst.version import __version__
@@ -125,10 +126,13 @@ def _execute(
             progress.note(note)
         run = Run(settings, data, directory, encoder.parameters, progress)
         tagger = method.load()(run)
-        summary = _summary(run, method, evaluate(tagger, data.dev) if data.dev else None)
+        dev = evaluate(tagger, data.dev) if data.dev else None
+        summary = _summary(run, method, dev)
         tagger.save(directory.path / "model", {**summary, "settings": to_dict(settings)})
-        if files.test is not None:
-            summary["test"] = _test(tagger, files.test, directory, progress).to_dict()
+        test = None if files.test is None else _test(tagger, files.test, directory, progress)
+        if test is not None:
+            summary["test"] = test.to_dict()
+        write_report(run, summary, dev, test)
         directory.finish(summary, settings.keep_rounds)
         return Result(directory.path, summary)
     finally:

@@ -6,6 +6,7 @@ inputs/          what came through standard input or from Python, so that it can
 metrics.jsonl    a line for every score
 rounds/N/PHASE/  the state and the outcome of each phase
 model/           the tagger
+report.html      the run as a page to look at
 summary.json     the final figures; a run that has it is finished
 """
 
@@ -119,6 +120,11 @@ class RunDirectory:
         path = self.path / "metrics.jsonl"
         with explained(path, "free some space, then continue with --resume"), path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The lines of metrics.jsonl."""
+        path = self.path / "metrics.jsonl"
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
     def clear_metrics(self) -> None:
         (self.path / "metrics.jsonl").unlink(missing_ok=True)

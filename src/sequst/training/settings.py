@@ -231,9 +231,14 @@ def from_dict(tree: Mapping[str, Any], where: str = "settings") -> Settings:
     return built
 
 
+def dump(settings: Settings) -> str:
+    """As YAML that `load_settings` reads."""
+    return str(yaml.safe_dump(to_dict(settings), sort_keys=False, allow_unicode=True))
+
+
 def save_settings(settings: Settings, path: Path) -> None:
     with atomic_text(path) as file:
-        yaml.safe_dump(to_dict(settings), file, sort_keys=False, allow_unicode=True)
+        file.write(dump(settings))
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
@@ -312,14 +317,19 @@ def describe() -> tuple[Described, ...]:
     return tuple(_describe(Settings(), ""))
 
 
-def _describe(defaults: Any, prefix: str) -> Iterator[Described]:
-    docs = _field_docs(type(defaults))
-    hints = typing.get_type_hints(type(defaults))
-    for item in fields(defaults):
+def flatten(settings: Settings) -> dict[str, Any]:
+    """Every setting's value by its dotted name."""
+    return {name: value for name, value, _ in _describe(settings, "")}
+
+
+def _describe(settings: Any, prefix: str) -> Iterator[Described]:
+    docs = _field_docs(type(settings))
+    hints = typing.get_type_hints(type(settings))
+    for item in fields(settings):
         if is_dataclass(hints[item.name]):
-            yield from _describe(getattr(defaults, item.name), f"{prefix}{item.name}.")
+            yield from _describe(getattr(settings, item.name), f"{prefix}{item.name}.")
         else:
-            yield Described(prefix + item.name, getattr(defaults, item.name), docs[item.name])
+            yield Described(prefix + item.name, getattr(settings, item.name), docs[item.name])
 
 
 def _field_docs(cls: type) -> dict[str, str]:

@@ -1,0 +1,213 @@
+"""From a run to its page, report.html: gather what there is to show, and fill the template."""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jinja2
+import numpy as np
+
+from sequst.corpus.tags import OUTSIDE, spans, types_of
+from sequst.evaluation.evaluating import Evaluation
+from sequst.files import atomic_text
+from sequst.training.report.charts import Series, line_chart, reliability_diagram
+from sequst.training.run import Run
+from sequst.training.seeds import derive
+from sequst.training.settings import Settings, describe, dump, flatten
+from sequst.uncertainty.beliefs import Beliefs
+from sequst.version import __version__
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+    from numpy.typing import NDArray
+
+SHOWN = 12
+"""Pseudo-labelled sentences to show of each kind."""
+LONGEST = 60
+"""Words of a sentence to show."""
+
+
+def write_report(run: Run, summary: Mapping[str, Any], dev: Evaluation | None, test: Evaluation | None) -> None:
+    """RUN/report.html, whole or not at all: one file that needs no other and no network."""
+    metrics = run.directory.metrics()
+    scored, scored_on = (test, "test set") if test is not None else (dev, "dev set")
+    page = _template().render(
+        version=__version__,
+        summary=summary,
+        dev=dev,
+        test=test,
+        charts=_charts(run.history, metrics),
+        columns=ROUND_COLUMNS,
+        history=run.history,
+        scored=scored,
+        scored_on=scored_on,
+        reliability=reliability_diagram(scored.reliability) if scored is not None else "",
+        samples=_samples(run),
+        hues=_hues(run.labels),
+        changed=_changed(run.settings),
+        settings=dump(run.settings),
+        facts=run.directory.facts,
+        commands=_commands(run),
+    )
+    with atomic_text(run.directory.path / "report.html") as file:
+        file.write(page)
+
+
+ROUND_COLUMNS = {
+    "round": "round",
+    "student_f1": "student F1",
+    "teacher_f1": "teacher F1",
+    "selected": "selected %",
+    "agreement": "agreement with the round before %",
+    "error": "error of all words %",
+    "selected_error": "of selected words",
+    "entity_error": "error of entity words %",
+    "selected_entity_error": "of selected entity words",
+}
+"""What a round's line says, in words."""
+
+
+def _template() -> jinja2.Template:
+    loader = jinja2.PackageLoader("sequst.training.report", ".")
+    return jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True).get_template("report.html")
+
+
+class Chart(NamedTuple):
+    """A chart with its heading and a line on how to read it."""
+
+    title: str
+    drawing: Markup
+    hint: str
+
+
+def _charts(history: Sequence[Mapping[str, Any]], metrics: Sequence[Mapping[str, Any]]) -> list[Chart]:
+    def rounds(**names: str) -> Markup:
+        series = [Series(name, _points(history, "round", key)) for key, name in names.items()]
+        return line_chart(series, "round", "%" if "error" in names else "dev F1", whole_x=True)
+
+    phases = [line for line in metrics if line["phase"] != "round"]
+    noise = list(
+        {line["round"]: line for line in phases if line.get("gcr_mu") is not None}.values()
+    )  # the last of each student
+    found = [
+        Chart(
+            "Dev F1 over the rounds",
+            rounds(teacher_f1="teacher", student_f1="student"),
+            "Round 0 is the teacher that knows the labelled sentences alone. A round's teacher is its student, re-tuned on "
+            "the labelled sentences.",
+        ),
+        Chart(
+            "Pseudo-label error over the rounds",
+            rounds(error="all words", selected_error="selected words", entity_error="entity words",
+                   selected_entity_error="selected entity words"),
+            "Known only because the unlabelled file carries tags; training has not seen them. Entity words are those that the "
+            "teacher labels as an entity.",
+        ),
+        Chart("Dev F1 while training", line_chart(list(_by_phase(phases, "dev_f1")), "step", "dev F1"), ""),
+        Chart("Loss while training", line_chart(list(_by_phase(phases, "loss")), "step", "loss"),
+              "The losses of student and teacher are different functions of different words; compare a phase with itself."),
+        Chart(
+            "Noise of the consistency regulariser",
+            line_chart([Series("mean \u03bc", _points(noise, "round", "gcr_mu")),
+                        Series("mean \u03a3", _points(noise, "round", "gcr_sigma"))], "round", "mean", whole_x=True),
+            "\u03bc near 1 with \u03a3 near 0 is the collapse at which it regularises nothing; gcr.prior keeps it from there.",
+        ),
+    ]  # fmt: skip
+    return [chart for chart in found if chart.drawing]
+
+
+def _points(lines: Sequence[Mapping[str, Any]], x: str, y: str) -> list[tuple[float, float]]:
+    return [(line[x], line[y]) for line in lines if line.get(y) is not None]
+
+
+def _by_phase(lines: Sequence[Mapping[str, Any]], value: str) -> Iterator[Series]:
+    """A line of the chart for every phase of the first round and of the last: more would hide each other."""
+    last = max((line["round"] for line in lines), default=0)
+    for (round_, phase), group in itertools.groupby(lines, key=lambda line: (line["round"], line["phase"])):
+        if round_ in (0, 1, last):
+            yield Series(phase if round_ == 0 else f"{phase} {round_}", _points(list(group), "step", value))
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of a pseudo-labelled sentence."""
+
+    text: str
+    type: str
+    """The type of the entity it is labelled as; empty for none."""
+    first: bool
+    """The first word of that entity."""
+    selected: bool
+    wrong: bool
+    told: str
+
+
+class Samples(NamedTuple):
+    """Pseudo-labelled sentences of one kind."""
+
+    title: str
+    sentences: list[list[Word]]
+
+
+def _samples(run: Run) -> list[Samples]:
+    """Sentences of the last round: some drawn at random, and those of which the teacher knows least."""
+    if run.pseudo_labels is None:
+        return []
+    beliefs, selected = run.pseudo_labels
+    sizes = np.diff(beliefs.starts)
+    count = min(SHOWN, len(sizes))
+    rng = np.random.default_rng(derive(run.settings.seed, "report"))
+    kinds = {"Drawn at random": np.sort(rng.choice(len(sizes), count, replace=False))}
+    if beliefs.information_gain.any():
+        doubt = np.bincount(beliefs.sentence_of, beliefs.information_gain, minlength=len(sizes)) / sizes
+        kinds["Where the teacher knows least"] = np.argsort(-doubt, kind="stable")[:count]
+    return [Samples(title, [list(_words(run, beliefs, selected, int(i))) for i in chosen]) for title, chosen in kinds.items()]
+
+
+def _words(run: Run, beliefs: Beliefs, selected: NDArray[np.bool_], number: int) -> Iterator[Word]:
+    start, end = (int(place) for place in beliefs.starts[number : number + 2])
+    tags = [run.labels[label] for label in beliefs.labels[start:end]]
+    truth = run.data.hidden_tags[number]
+    starts = {span.start for span in spans(tags)}
+    for i, text in enumerate(run.data.unlabeled[number].words[:LONGEST]):
+        at = start + i
+        told = f"{tags[i]}, confidence {beliefs.confidence[at]:.0%}, information gain {beliefs.information_gain[at]:.3f}"
+        wrong = truth is not None and truth[i] != tags[i]
+        told += f"; the file says {truth[i]}" if truth is not None and wrong else ""
+        type_ = "" if tags[i] == OUTSIDE else tags[i][2:]
+        yield Word(text, type_, i in starts, bool(selected[at]), wrong, told)
+    if end - start > LONGEST:
+        yield Word("\u2026", "", False, False, False, f"{end - start - LONGEST} more words")
+
+
+def _hues(labels: Sequence[str]) -> dict[str, int]:
+    """A colour for every type, each as far from the last as may be."""
+    return {type_: round(i * 137.508 + 210) % 360 for i, type_ in enumerate(types_of([labels]))}
+
+
+class Changed(NamedTuple):
+    """A setting that is not at its default."""
+
+    name: str
+    value: Any
+    default: Any
+
+
+def _changed(settings: Settings) -> list[Changed]:
+    values = flatten(settings)
+    return [Changed(s.name, values[s.name], s.default) for s in describe() if values[s.name] != s.default]
+
+
+def _commands(run: Run) -> dict[str, str]:
+    model = shlex.quote(str(run.directory.path / "model"))
+    return {
+        "Tag a file": f"sequst predict {model} raw.txt --output tagged.jsonl",
+        "and say how sure it is": f"sequst predict {model} raw.txt --uncertainty --output tagged.jsonl",
+        "Score it on other sentences": f"sequst evaluate {model} test.conll",
+        "Train again with these settings": f"sequst train --settings {shlex.quote(str(run.directory.path / 'settings.yaml'))} "
+        "--labeled labeled.conll --unlabeled raw.txt --output another-run",
+    }
