@@ -41,6 +41,16 @@ def test_the_trivial_optimum_is_an_identical_representation_without_loss() -> No
     assert (found.mean.item(), found.scale.item()) == (1.0, 0.0)
 
 
+def test_it_starts_near_the_identity() -> None:
+    hidden = torch.randn(2, 3, 4) * 5
+    mean, scale = GaussianNets(4)(hidden)
+    assert torch.equal(mean, torch.ones_like(hidden))
+    assert torch.equal(scale, torch.full_like(hidden, 0.1))
+    mean, scale = GaussianNets(4, start="random")(hidden)
+    assert mean.std() > 0
+    assert mean.mean() < 2
+
+
 def test_by_hand_without_noise() -> None:
     # mu = 2 and Sigma = 0 double every feature
     hidden = torch.randn(1, 3, 4)
@@ -113,7 +123,7 @@ def test_the_prior_is_zero_at_itself_and_grows_when_the_noise_collapses() -> Non
 def test_as_a_part_it_is_weighted_seeded_and_shows_its_noise() -> None:
     hidden = torch.randn(1, 3, 4)
     nothing = torch.zeros(1, 3, dtype=torch.bool)
-    options = {"weight": 0.5, "samples": 2, "prior": 0.0, "detach": True, "selected_only": False}
+    options = {"weight": 0.5, "samples": 2, "prior": 0.0, "start": "random", "detach": True, "selected_only": False}
     parts = [GaussianConsistency(4, 7, **options) for _ in range(2)]  # type: ignore[arg-type]
     for part in parts:
         part.begin_epoch(5)

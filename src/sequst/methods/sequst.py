@@ -59,7 +59,4 @@ def _loss(robust: Robust, labels: int) -> Loss:
 
 
 def _regulariser(gcr: Gcr, student: Tagger, seed: int) -> GaussianConsistency:
-    width = student.head.linear.in_features
-    return GaussianConsistency(
-        width, seed, weight=gcr.weight, samples=gcr.samples, prior=gcr.prior, detach=gcr.detach, selected_only=gcr.selected_only
-    )
+    return GaussianConsistency(student.head.linear.in_features, seed, **dataclasses.asdict(gcr))

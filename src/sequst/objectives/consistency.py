@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+Start = Literal["identity", "random"]
+FIRST_SCALE = 0.1
+
 
 class GaussianNets(nn.Module):
-    """The two projections, one linear layer with ReLU each, that give every word a mean and a scale (Eq. 12)."""
+    """The two projections, one linear layer with ReLU each, that give every word a mean and a scale (Eq. 12).
 
-    def __init__(self, hidden: int) -> None:
+    They start at the identity, mu = 1, with a little noise. Linear layers as torch makes them give a mu near 0: the perturbed
+    representation is then almost nothing, and agreeing with that teaches a student to ignore its input.
+    """
+
+    def __init__(self, hidden: int, start: Start = "identity") -> None:
         super().__init__()
         self.mean = nn.Linear(hidden, hidden)
         self.scale = nn.Linear(hidden, hidden)
+        if start == "identity":
+            for layer, value in ((self.mean, 1.0), (self.scale, FIRST_SCALE)):
+                nn.init.zeros_(layer.weight)
+                nn.init.constant_(layer.bias, value)
 
     def forward(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """(..., H) -> mu, Sigma, each (..., H)."""
@@ -85,11 +97,20 @@ class GaussianConsistency:
     """The regulariser with its nets and its own generator, as a part of a student's objective."""
 
     def __init__(
-        self, hidden: int, seed: int, *, weight: float, samples: int, prior: float, detach: bool, selected_only: bool
+        self,
+        hidden: int,
+        seed: int,
+        *,
+        weight: float,
+        samples: int,
+        prior: float,
+        start: Start,
+        detach: bool,
+        selected_only: bool,
     ) -> None:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.nets = GaussianNets(hidden)
+            self.nets = GaussianNets(hidden, start)
         self._weight, self._samples, self._prior = weight, samples, prior
         self._detach, self._selected_only = detach, selected_only
         self._generator = torch.Generator()

@@ -88,6 +88,8 @@ class Gcr:
     """Perturbations of each word, K in the paper."""
     prior: float = 0.0
     """Scale s of a prior N(1, s) on the noise that keeps it from collapsing; 0 for none, as in the paper."""
+    start: str = "identity"
+    """How its nets begin: `identity`, mu = 1 with a little noise, or `random`, mu near 0, which makes students collapse."""
     detach: bool = True
     """Keep the clean side of the divergence out of the gradient."""
     selected_only: bool = False
@@ -166,6 +168,7 @@ _CHOICES = {
     "selector": ("all", "sampled", "top", "top-of-class"),
     "weight": ("both", "confidence", "certainty"),
     "loss": ("phce", "cross-entropy"),
+    "start": ("identity", "random"),
     "keep": ("teacher", "student"),
     "pseudo_labels": ("hard", "soft", "mean"),
 }
