@@ -79,8 +79,8 @@ def test_the_best_round_is_kept_and_patience_ends_it(split: Split, tiny_encoder:
     teacher = max(line["dev_f1"] for line in metrics(result.path) if line["phase"] == "teacher")
     scores = [teacher, *(line["teacher_f1"] for line in rounds_of(result))]
     assert result.summary["dev_f1"] == max(scores)
-    worse = [i for i in range(1, len(scores)) if scores[i] <= max(scores[:i])]
-    assert len(scores) == 5 or worse == [len(scores) - 1]  # with a patience of 1 the first round that is no better is the last
+    worse = [i for i in range(1, len(scores)) if scores[i] < max(scores[:i])]  # of equals the later is kept
+    assert len(scores) == 5 or worse == [len(scores) - 1]  # with a patience of 1 the first round that is worse is the last
     assert rounds_of(result)[0]["agreement"] is None
     assert all(line["agreement"] > 0 for line in rounds_of(result)[1:])
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
+from tests.methods.test_running import KILLER, metrics
+from tests.methods.test_self_training import MOMENTS, OPTIONS, flags
 
 from sequst.corpus.sampling import Split
-from sequst.methods.running import train
+from sequst.methods.running import resume, train
 
 pytestmark = pytest.mark.gpu
 
@@ -41,3 +46,20 @@ def test_beliefs_on_the_gpu_are_the_same_every_time(tiny_encoder: str, split: Sp
     assert (first.information_gain == again.information_gain).all()
     assert (first.information_gain != other.information_gain).any()
     assert first.information_gain.max() > 0
+
+
+@pytest.mark.parametrize("moment", ["in the MC passes", "in the student"])
+def test_a_killed_run_ends_the_same(moment: str, tmp_path: Path, tiny_encoder: str, split: Split) -> None:
+    Split(split.labeled, split.dev, split.unlabeled[:60], 5, "sentences", 12).save(tmp_path / "data")
+    inputs = [f"--{role}={tmp_path / 'data' / role}.conll" for role in ("labeled", "unlabeled", "dev")]
+    settings = flags({**OPTIONS, "checkpoint_seconds": 0, "precision": "bf16"})
+    for name in ("whole", "killed"):
+        place, count, about = MOMENTS[moment] if name == "killed" else ("sequst.training.loop:_set_rate", -1, "")
+        command = ["train", *inputs, f"--encoder={tiny_encoder}", "--method=sequst", "--device=cuda", *settings]
+        command = [sys.executable, "-c", KILLER, place, str(count), about, *command, f"--output={tmp_path / name}"]
+        done = subprocess.run(command, capture_output=True, check=False)
+        assert done.returncode == (-signal.SIGKILL if name == "killed" else 0), done.stderr.decode()
+    resume(tmp_path / "killed")
+    assert metrics(tmp_path / "killed") == metrics(tmp_path / "whole")
+    weights = Path("model", "model.safetensors")
+    assert (tmp_path / "killed" / weights).read_bytes() == (tmp_path / "whole" / weights).read_bytes()

@@ -2,7 +2,7 @@
 
 teacher = fine-tuned on the labelled data; in each round the teacher labels the unlabelled words, a selector chooses those to
 trust, a student fresh from the pretrained weights learns them, and the student, fine-tuned on the labelled data again, is the
-next teacher. The result is the teacher of the round with the best dev F1; without a dev set, the last.
+next teacher. The result is the teacher of the round with the best dev F1, of equals the later; without a dev set, the last.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def self_train(run: Run, parts: Parts) -> Tagger:
 
         before = beliefs
         f1 = scores[f"{run.settings.keep}_f1"]
-        if f1 is None or best_f1 is None or f1 > best_f1:
+        if f1 is None or best_f1 is None or f1 >= best_f1:
             best_round, best_phase, best_f1 = round_, kept_phase, f1
         elif round_ - best_round >= run.settings.patience:
             run.progress.note(
