@@ -223,7 +223,9 @@ class Encoder(NamedTuple):
 
 def load_encoder(settings: Settings) -> Encoder:
     """Load the encoder and its tokenizer once and look for the device, so that whatever is wrong with them is known now."""
-    pick_device(settings.device)
+    device = pick_device(settings.device)
+    if settings.precision == "bf16" and not (device.type == "cuda" and torch.cuda.is_bf16_supported()):
+        raise UsageError(f"setting precision=bf16 needs a GPU that has it, and the device is {device.type}; use fp32 or auto")
     tagger = Tagger.from_encoder(settings.encoder, ["O"], max_length=settings.max_length, overlap=settings.overlap)
     longest = tagger.splitter.windows([["a"] * settings.max_length])
     try:
