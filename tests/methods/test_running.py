@@ -52,7 +52,7 @@ def test_a_run_directory_has_what_it_says(files: Path, tiny_encoder: str, tmp_pa
     sources = {"dev": files / "dev.conll", "test": files / "unlabeled.conll"}
     result = train(files / "labeled.conll", tmp_path / "run", **sources, encoder=tiny_encoder, teacher=SHORT)
     left = {path.name for path in (tmp_path / "run").iterdir()}
-    assert left - {".lock"} == {"settings.yaml", "run.json", "inputs", "metrics.jsonl", "model", "summary.json"}
+    assert left - {".lock"} == {"settings.yaml", "run.json", "inputs", "metrics.jsonl", "model", "report.html", "summary.json"}
     assert [line["step"] for line in metrics(tmp_path / "run")] == [6, 12, 18, 24]
     assert result.summary["dev_set"].startswith("25 sentences of dev.conll")
     assert result.summary == json.loads((tmp_path / "run" / "summary.json").read_text())

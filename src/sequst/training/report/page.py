@@ -89,7 +89,7 @@ def _charts(history: Sequence[Mapping[str, Any]], metrics: Sequence[Mapping[str,
         series = [Series(name, _points(history, "round", key)) for key, name in names.items()]
         return line_chart(series, "round", "%" if "error" in names else "dev F1", whole_x=True)
 
-    phases = [line for line in metrics if line["phase"] != "round"]
+    phases = [line for line in metrics if "step" in line]
     noise = list(
         {line["round"]: line for line in phases if line.get("gcr_mu") is not None}.values()
     )  # the last of each student
