@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import json
 import signal
 import subprocess
@@ -16,6 +17,9 @@ from sequst.corpus.sampling import Split
 from sequst.errors import SequstError, UsageError
 from sequst.methods.registry import METHODS
 from sequst.methods.running import Result, resume, train
+from sequst.methods.self_training import PseudoLabelledWords
+from sequst.objectives.masked import masked_cross_entropy, masked_phce
+from sequst.tagger.batches import collate
 from sequst.tagger.tagger import Tagger
 from sequst.training.loop import Examples
 from sequst.training.run import Run
@@ -136,6 +140,23 @@ def test_soft_labels_carry_what_the_teacher_doubts(split: Split, tiny_encoder: s
     assert all(np.array_equal(beliefs["hard"].labels, other.labels) for other in beliefs.values())
     assert not same_weights(results["hard"].tagger, results["soft"].tagger)
     assert not same_weights(results["soft"].tagger, results["mean"].tagger)
+
+
+def test_a_new_student_learns_with_cross_entropy_first(split: Split, tiny_encoder: str) -> None:
+    tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-X", "I-X"], seed=1).eval()
+    windows = tagger.splitter.windows([("one", "two", "three")])
+    batch = collate(windows, [0], tagger.pad_id, [[0, 1, 2]])
+    probabilities = tagger(batch)
+    tau = 2.0  # an untrained head gives every tag about a third, which is below 1/2
+    plain = masked_cross_entropy(probabilities, batch.labels, batch.selected)  # type: ignore[arg-type]
+    robust = masked_phce(probabilities, batch.labels, batch.selected, tau)  # type: ignore[arg-type]
+    assert plain != robust
+    learning = PseudoLabelledWords(functools.partial(masked_phce, tau=tau), 0.3, None)
+    found = []
+    for done in (0.0, 0.29, 0.3, 0.9):
+        learning.begin_step(done)
+        found.append(learning.loss(tagger, batch)[0])
+    assert found == [plain, plain, robust, robust]
 
 
 def test_hidden_tags_are_for_diagnosis_alone(split: Split, tiny_encoder: str, tmp_path: Path) -> None:

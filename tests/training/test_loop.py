@@ -61,6 +61,19 @@ def test_it_learns_and_is_the_same_every_time(tiny_encoder: str, split: Split) -
     assert outcome.steps == 120
 
 
+def test_the_objective_hears_how_far_the_phase_is(tiny_encoder: str, split: Split) -> None:
+    class Listening(LabelledWords):
+        def __init__(self) -> None:
+            self.heard: list[float] = []
+
+        def begin_step(self, done: float) -> None:
+            self.heard.append(done)
+
+    objective = Listening()
+    run(tiny_encoder, split, Hooks(), objective=objective)
+    assert objective.heard == [step / 20 for step in range(20)]
+
+
 def test_epochs_or_min_steps_whichever_is_more(tiny_encoder: str, split: Split) -> None:
     # 25 sentences in batches of 8 are 4 steps an epoch
     assert run(tiny_encoder, split, Hooks(), phase=Phase(epochs=2, min_steps=3))[1].steps == 8

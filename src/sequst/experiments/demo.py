@@ -18,12 +18,12 @@ METHODS = ("finetune", "sst", "sequst")
 SHOTS = 5
 BRIEF = (
     "max_rounds=2",
-    "teacher.min_steps=200",
+    "teacher.min_steps=150",
     "student.batch_size=16",
     "student.epochs=1",
-    "student.min_steps=150",
-    "retune.min_steps=60",
-    "uncertainty.passes=10",
+    "student.min_steps=120",
+    "retune.min_steps=40",
+    "uncertainty.passes=8",
 )
 """Settings that fit three methods into five minutes of two CPU cores; all others are the defaults."""
 

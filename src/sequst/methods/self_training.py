@@ -18,6 +18,7 @@ from sequst.errors import SequstError
 from sequst.evaluation.pseudo_labels import pseudo_label_error
 from sequst.methods.finetune import LabelledWords, finetune
 from sequst.objectives.consistency import GaussianConsistency
+from sequst.objectives.masked import masked_cross_entropy
 from sequst.tagger.batches import Batch
 from sequst.tagger.tagger import Tagger
 from sequst.training.objective import Objective
@@ -42,6 +43,9 @@ class Parts:
 
     selector: Selector
     loss: Loss
+    warmup: float = 0.0
+    """Share of a student's steps that learn with cross-entropy before the loss takes over. A loss that is bounded on words with
+    a small probability hardly pulls at any entity while a new student still takes all words for O."""
     regulariser: Callable[[Tagger, int], GaussianConsistency] | None = None
     """Makes a fresh regulariser for a student, from a seed."""
 
@@ -49,9 +53,13 @@ class Parts:
 class PseudoLabelledWords(Objective):
     """The loss of the selected words, plus what the regulariser adds (Eq. 15)."""
 
-    def __init__(self, loss: Loss, regulariser: GaussianConsistency | None) -> None:
-        self._loss, self._regulariser = loss, regulariser
+    def __init__(self, loss: Loss, warmup: float, regulariser: GaussianConsistency | None) -> None:
+        self._loss, self._warmup, self._regulariser = loss, warmup, regulariser
+        self._now: Loss = masked_cross_entropy
         self.nets = None if regulariser is None else regulariser.nets
+
+    def begin_step(self, done: float) -> None:
+        self._now = masked_cross_entropy if done < self._warmup else self._loss
 
     def begin_epoch(self, seed: int) -> None:
         if self._regulariser is not None:
@@ -61,7 +69,7 @@ class PseudoLabelledWords(Objective):
         assert batch.labels is not None
         hidden = tagger.hidden(batch)
         log_probs = tagger.log_probs(hidden)
-        loss = self._loss(log_probs, batch.labels, batch.selected)
+        loss = self._now(log_probs, batch.labels, batch.selected)
         if self._regulariser is None:
             return loss, {}
         extra, values = self._regulariser(hidden, log_probs, batch.owned, batch.selected, tagger.log_probs)
@@ -86,7 +94,7 @@ def self_train(run: Run, parts: Parts) -> Tagger:
         run.standardise(student, examples)
         noise = derive(run.settings.seed, round_, "regulariser")
         regulariser = parts.regulariser(student, noise) if parts.regulariser is not None else None
-        learning = PseudoLabelledWords(parts.loss, regulariser)
+        learning = PseudoLabelledWords(parts.loss, parts.warmup, regulariser)
         student_f1 = run.train(student, examples, learning, run.settings.student, round_, "student").dev_f1
 
         teacher, previous_f1 = student, teacher_f1

@@ -42,7 +42,8 @@ def parts_of(run: Run) -> Parts:
     """The three parts as the settings ask for them."""
     settings = run.settings
     regulariser = functools.partial(_regulariser, settings.gcr) if settings.gcr.weight > 0 else None
-    return Parts(_selector(settings.selection), _loss(settings.robust, len(run.labels)), regulariser)
+    loss = _loss(settings.robust, len(run.labels))
+    return Parts(_selector(settings.selection), loss, settings.robust.warmup, regulariser)
 
 
 def _selector(selection: Selection, weight: str | None = None) -> Selector:

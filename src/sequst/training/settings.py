@@ -76,6 +76,8 @@ class Robust:
     """`phce` (Eq. 11) or `cross-entropy`."""
     tau: float = 0.0
     """PHCE is linear below p = 1/tau; 0 for the larger of 10 and 1.25 times the number of tags: less stalls a new student."""
+    warmup: float = 0.3
+    """Share of the student's steps that learn with cross-entropy before PHCE, which would stall a new student at all O."""
 
 
 @dataclass(frozen=True)
