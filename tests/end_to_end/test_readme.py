@@ -73,6 +73,36 @@ def test_the_table_of_the_readme_is_what_the_results_say() -> None:
     assert f"{full:.2f}" in README
 
 
+def test_the_tables_of_self_training_are_what_the_results_say() -> None:
+    import statistics
+
+    from sequst.experiments.cells import KEYS, key_of, read_results
+
+    page = (REPOSITORY / "docs/concepts/self-training.md").read_text(encoding="utf-8")
+    lines = read_results(REPOSITORY / "results" / "self-training.jsonl")
+    rounds = read_results(REPOSITORY / "results" / "self-training.rounds.jsonl")
+    assert all(tuple(line) == KEYS for line in lines)
+    assert {key_of(line) for line in rounds} == {key_of(line) for line in lines if line["method"] != "finetune"}
+    datasets = ("mit_restaurant", "conll03", "snips")
+    for method, name in (("finetune", "fine-tuning"), ("sst", "SST"), ("sequst", "SeqUST")):
+        row = [name]
+        for dataset in datasets:
+            scores = [line["f1"] for line in lines if (line["dataset"], line["method"]) == (dataset, method)]
+            assert len(scores) == 3
+            row.append(f"{statistics.mean(scores):.2f} ± {statistics.stdev(scores):.2f}")
+        for text in (README, page):
+            assert f"| {' | '.join(row)} |" in text
+    for name, whole, chosen in (
+        ("words", "error", "selected_error"),
+        ("entity words", "entity_error", "selected_entity_error"),
+    ):
+        row = [f"round 1, {name}"]
+        for dataset in datasets:
+            first = [line for line in rounds if (line["dataset"], line["method"], line["round"]) == (dataset, "sequst", 1)]
+            row.append(" / ".join(f"{statistics.mean(line[key] for line in first):.1f}" for key in (whole, chosen)))
+        assert f"| {' | '.join(row)} |" in page
+
+
 @pytest.mark.timeout(600)
 def test_demo(tmp_path: Path) -> None:
     import json

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,6 +33,19 @@ def test_sorting_leaves_little_padding() -> None:
         batches = plan(lengths, max_rows=8, max_tokens=9999, seed=seed)
         padded = sum(len(batch) * max(lengths[i] for i in batch) for batch in batches)
         assert padded <= 1.15 * sum(lengths)
+
+
+def test_soft_labels_stand_where_their_window_owns_the_word() -> None:
+    windows = [
+        Window(sentence=0, first=0, ids=[2, 7, 8, 3], heads=[1, 2], owned=(0, 1)),
+        Window(sentence=0, first=1, ids=[2, 8, 9, 9, 3], heads=[1, 2], owned=(0, 2)),
+    ]
+    soft = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]], dtype=np.float32)
+    batch = collate(windows, [1, 0], pad=0, labels=[soft], selected=[[True, False, True]])
+    assert batch.labels is not None
+    expected = torch.tensor([[[0.2, 0.8], [0.5, 0.5]], [[0.9, 0.1], [0.0, 0.0]]])
+    assert torch.equal(batch.labels, expected)
+    assert batch.selected.tolist() == [[False, True], [True, False]]
 
 
 def test_collate_by_hand() -> None:

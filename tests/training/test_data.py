@@ -5,6 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from sequst.corpus.counting import count_types
+from sequst.corpus.generated import generate
+from sequst.corpus.sampling import sample
+from sequst.corpus.writing import write_jsonl
 from sequst.errors import SequstError, UsageError
 from sequst.training.data import DataFile, Files, load_data
 from sequst.training.settings import Settings
@@ -50,6 +54,21 @@ def test_a_dev_set_of_k_sentences_of_every_type(write: Write) -> None:
     )
     with pytest.raises(SequstError, match="no type has a second labelled sentence"):
         load_data(Files(DataFile(str(write("o.conll", "a B-X\n\nb B-Y\n")))), Settings(dev_shots=2))
+
+
+def test_a_dev_set_leaves_half_of_every_type(write: Write) -> None:
+    labeled = [s for seed in range(3) for s in sample(generate(seed).pool, 5, seed=seed).labeled]
+    path = write("l.jsonl", "")
+    write_jsonl(path, labeled)
+    for seed in range(20):
+        data = load_data(Files(DataFile(str(path))), Settings(dev_shots=4, seed=seed))
+        left, dev = (count_types(part).sentences for part in (data.labeled, data.dev))
+        assert set(dev) == set(left)
+        assert all(4 <= dev[type_] <= left[type_] for type_ in left)
+    two = "a B-A\ny B-Y\n\nc B-A\n\nb B-B\nx B-Y\n\nd B-B\n"
+    for seed in range(10):  # Y stands beside A and beside B: both of its sentences must never go
+        data = load_data(Files(DataFile(str(write("two.conll", two)))), Settings(dev_shots=1, seed=seed))
+        assert count_types(data.labeled).sentences["Y"] >= 1
 
 
 def test_a_type_that_only_dev_has_is_told(write: Write) -> None:

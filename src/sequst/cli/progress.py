@@ -58,7 +58,7 @@ class BarProgress:
         note(message)
 
     def round(self, line: Mapping[str, Any]) -> None:
-        notes.print(rounds_table([line]))
+        show_round(line)
 
 
 class LineProgress:
@@ -97,6 +97,11 @@ class LineProgress:
         note(message)
 
     def round(self, line: Mapping[str, Any]) -> None:
+        show_round(line)
+
+
+def show_round(line: Mapping[str, Any]) -> None:
+    if any(value is not None for name, value in line.items() if name != "round"):
         notes.print(rounds_table([line]))
 
 

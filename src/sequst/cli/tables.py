@@ -25,7 +25,7 @@ def scores_table(scores: dict[str, Any]) -> Table:
 
 _ROUND = {
     "round": "round", "student_f1": "student\nF1", "teacher_f1": "teacher\nF1", "selected": "selected\n%",
-    "agreement": "agreement\n%", "error": "error\n%", "selected_error": "of\nselected", "entity_error": "entity\nerror %",
+    "agreement": "agree\n%", "error": "error\n%", "selected_error": "of\nselected", "entity_error": "entity\nerror %",
     "selected_entity_error": "of\nselected",
 }  # fmt: skip
 
@@ -53,12 +53,13 @@ def print_result(result: Result) -> None:
     summary = result.summary
     if result.was_finished:
         results.print(f"{result.path}: this run is finished; nothing to do")
-    if summary["history"]:
+    if summary.get("history"):
         results.print(rounds_table(summary["history"]))
     if summary.get("test"):
         print_scores(summary["test"])
     dev = "" if summary["dev_f1"] is None else f", F1 {summary['dev_f1']:.2f}"
     results.print(f"dev set: {summary['dev_set']}{dev}")
     results.print(f"model: {result.path / 'model'} ({summary['seconds']:.0f} s on {summary['device']})")
-    results.print(f"report: {result.path / 'report.html'}")
+    if (result.path / "report.html").is_file():
+        results.print(f"report: {result.path / 'report.html'}")
     note(f"try it: echo 'A sentence of yours .' | sequst predict {result.path / 'model'} -")

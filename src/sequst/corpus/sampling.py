@@ -92,6 +92,24 @@ def sample(sentences: Sequence[Sentence], shots: int, *, sampler: str = "sentenc
     return Split(labeled, dev, rest, shots, "sentences" if sampler == "sentences" else "mentions", seed, short)
 
 
+def sample_dev(sentences: Sequence[Sentence], shots: int, seed: int) -> tuple[list[int], dict[str, int]]:
+    """(places of the dev sentences, types of which fewer were found and how many): K sentences of every type, the rarest first,
+    without taking more than half of the sentences of any type. Sentences with the same words count once."""
+    rng = random.Random(seed)
+    found = {s.words: (i, {span.type for span in spans(s.tags or ())}) for i, s in reversed(list(enumerate(sentences)))}
+    there = Counter(type_ for _, types in found.values() for type_ in types)
+    taken: Counter[str] = Counter()
+    chosen: list[int] = []
+    for type_ in sorted(there, key=lambda t: (there[t], t)):
+        candidates = [(i, types) for i, types in sorted(found.values()) if type_ in types and i not in chosen]
+        rng.shuffle(candidates)
+        for i, types in candidates:
+            if taken[type_] < shots and all(2 * (taken[t] + 1) <= there[t] for t in types):
+                chosen.append(i)
+                taken.update(types)
+    return sorted(chosen), {type_: taken[type_] for type_ in sorted(there) if taken[type_] < shots}
+
+
 class _Draw:
     """The state of one draw: what has been taken for the labelled set and for the dev set."""
 

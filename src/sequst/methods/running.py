@@ -132,7 +132,10 @@ def _execute(
         test = None if files.test is None else _test(tagger, files.test, directory, progress)
         if test is not None:
             summary["test"] = test.to_dict()
-        write_report(run, summary, dev, test)
+        try:
+            write_report(run, summary, dev, test)
+        except Exception as error:  # a page is not worth a run
+            progress.note(f"warning: no report.html could be written ({type(error).__name__}: {error})")
         directory.finish(summary, settings.keep_rounds)
         return Result(directory.path, summary)
     finally:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 
-from sequst.methods.self_training import Loss, Parts, self_train
+from sequst.methods.self_training import Parts, self_train
 from sequst.objectives.consistency import GaussianConsistency
-from sequst.objectives.masked import masked_cross_entropy, masked_phce
+from sequst.objectives.masked import CrossEntropy, HuberisedCrossEntropy, WordLoss
 from sequst.tagger.tagger import Tagger
 from sequst.training.run import Run
 from sequst.training.settings import Gcr, Robust, Selection
@@ -31,7 +31,7 @@ def without_certainty(run: Run) -> Tagger:
 
 
 def without_phce(run: Run) -> Tagger:
-    return self_train(run, dataclasses.replace(parts_of(run), loss=masked_cross_entropy))
+    return self_train(run, dataclasses.replace(parts_of(run), loss=CrossEntropy()))
 
 
 def without_gcr(run: Run) -> Tagger:
@@ -42,8 +42,7 @@ def parts_of(run: Run) -> Parts:
     """The three parts as the settings ask for them."""
     settings = run.settings
     regulariser = functools.partial(_regulariser, settings.gcr) if settings.gcr.weight > 0 else None
-    loss = _loss(settings.robust, len(run.labels))
-    return Parts(_selector(settings.selection), loss, settings.robust.warmup, regulariser)
+    return Parts(_selector(settings.selection), _loss(settings.robust, len(run.labels)), regulariser)
 
 
 def _selector(selection: Selection, weight: str | None = None) -> Selector:
@@ -53,10 +52,10 @@ def _selector(selection: Selection, weight: str | None = None) -> Selector:
     return kind(**{name: value for name, value in given.items() if name in names})
 
 
-def _loss(robust: Robust, labels: int) -> Loss:
+def _loss(robust: Robust, labels: int) -> WordLoss:
     if robust.loss == "cross-entropy":
-        return masked_cross_entropy
-    return functools.partial(masked_phce, tau=robust.tau or max(10.0, 1.25 * labels))
+        return CrossEntropy()
+    return HuberisedCrossEntropy(robust.tau or max(10.0, 1.25 * labels), robust.warmup)
 
 
 def _regulariser(gcr: Gcr, student: Tagger, seed: int) -> GaussianConsistency:

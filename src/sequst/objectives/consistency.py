@@ -57,7 +57,6 @@ class Consistency:
 
 def consistency(
     hidden: Tensor,
-    log_probs: Tensor,
     words: Tensor,
     nets: GaussianNets,
     predict: Callable[[Tensor], Tensor],
@@ -67,11 +66,13 @@ def consistency(
 ) -> Consistency:
     """Eq. 14 over the words that `words` (B, W) marks: the mean KL over words and `samples` perturbations.
 
-    hidden (B, W, H), log_probs (B, W, C) = predict(hidden). Noise comes from the generator alone, so that this shares no random
-    stream with dropout. `detach` keeps the clean side out of the gradient.
+    hidden (B, W, H); `predict` gives (B, W, C) from it and must draw nothing, or the divergence would measure its draws. Noise
+    comes from the generator alone, so that this shares no random stream with dropout. `detach` keeps the clean side out of the
+    gradient.
     """
     mean, scale = nets(hidden)
-    clean = log_probs.detach() if detach else log_probs
+    clean = predict(hidden)
+    clean = clean.detach() if detach else clean
     count = words.sum().clamp(min=1)
     total = hidden.new_zeros(())
     for _ in range(samples):
@@ -119,11 +120,11 @@ class GaussianConsistency:
         self._generator = torch.Generator(self.nets.mean.weight.device).manual_seed(seed)
 
     def __call__(
-        self, hidden: Tensor, log_probs: Tensor, owned: Tensor, selected: Tensor, predict: Callable[[Tensor], Tensor]
+        self, hidden: Tensor, owned: Tensor, selected: Tensor, predict: Callable[[Tensor], Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """(lambda x R, what to record)."""
         words = selected if self._selected_only else owned
-        found = consistency(hidden, log_probs, words, self.nets, predict, self._samples, self._generator, self._detach)
+        found = consistency(hidden, words, self.nets, predict, self._samples, self._generator, self._detach)
         loss = found.loss
         if self._prior > 0:
             mean, scale = self.nets(hidden)

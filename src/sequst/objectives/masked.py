@@ -8,6 +8,8 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -55,3 +57,31 @@ def huberised(log_p: Tensor, tau: float) -> Tensor:
 def masked_phce(log_probs: Tensor, labels: Tensor, mask: Tensor, tau: float) -> Tensor:
     """Eq. 10 with the loss of Eq. 11."""
     return _masked(functools.partial(huberised, tau=tau), log_probs, labels, mask)
+
+
+class WordLoss(Protocol):
+    """The loss of a student's batch: (log probabilities, labels, mask of the selected words, share of the steps done)."""
+
+    def __call__(self, log_probs: Tensor, labels: Tensor, mask: Tensor, done: float) -> Tensor: ...
+
+
+class CrossEntropy:
+    def __call__(self, log_probs: Tensor, labels: Tensor, mask: Tensor, done: float) -> Tensor:
+        return masked_cross_entropy(log_probs, labels, mask)
+
+
+@dataclass(frozen=True)
+class HuberisedCrossEntropy:
+    """PHCE, after cross-entropy for the first `warmup` of the steps.
+
+    A new student first learns that most words are O. Every entity tag is then improbable, where PHCE hardly pulls: from the
+    first step on it can leave the student there.
+    """
+
+    tau: float
+    warmup: float = 0.0
+
+    def __call__(self, log_probs: Tensor, labels: Tensor, mask: Tensor, done: float) -> Tensor:
+        if done < self.warmup:
+            return masked_cross_entropy(log_probs, labels, mask)
+        return masked_phce(log_probs, labels, mask, self.tau)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -13,10 +13,9 @@ from torch import Tensor
 from sequst.tagger.windows import Window
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-    Labels = Sequence[int] | NDArray[np.float32]
+    Labels = Sequence[int] | NDArray[Any]
     """Of a sentence: a label for each word, or the probabilities of all labels (W, C)."""
 
 IGNORED = -100

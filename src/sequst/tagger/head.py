@@ -37,8 +37,14 @@ class SoftmaxHead(nn.Module):
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Hidden states (..., H) -> log probabilities (..., C)."""
-        scores = self.linear(self.dropout((hidden - self.mean) * self.scale))
-        return torch.log_softmax(scores.float(), dim=-1)
+        return self._scored(self.dropout((hidden - self.mean) * self.scale))
+
+    def without_dropout(self, hidden: Tensor) -> Tensor:
+        """The same with no dropout here, whatever the mode: for predictions that are to be compared with one another."""
+        return self._scored((hidden - self.mean) * self.scale)
+
+    def _scored(self, states: Tensor) -> Tensor:
+        return torch.log_softmax(self.linear(states).float(), dim=-1)
 
     def folded(self) -> nn.Linear:
         """The one linear layer that gives the same scores from plain hidden states."""

@@ -14,7 +14,7 @@ from sequst.corpus.checking import drop_overlap, overlap_messages
 from sequst.corpus.columns import TagUse
 from sequst.corpus.counting import count_types
 from sequst.corpus.reading import hide_tags, read_file
-from sequst.corpus.sampling import sample
+from sequst.corpus.sampling import sample_dev
 from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError
 from sequst.evaluation.evaluating import unknown_types
@@ -160,16 +160,17 @@ def _without_overlap(parts: dict[str, list[Sentence]], files: Files) -> tuple[di
 
 def _draw_shots(labeled: list[Sentence], shots: int, seed: int) -> tuple[list[Sentence], list[Sentence], str]:
     """(what is left to learn from, dev set, policy): K sentences of every type, and never more than half of a type's."""
-    split = sample(labeled, shots, seed=derive(seed, "dev"))
-    if not split.dev:
+    places, short = sample_dev(labeled, shots, derive(seed, "dev"))
+    if not places:
         raise SequstError(f"--dev-shots {shots}: no type has a second labelled sentence to set aside; leave it out")
-    drawn = {sentence.words for sentence in split.dev}
+    dev = [labeled[i] for i in places]
+    drawn = {sentence.words for sentence in dev}
     kept = [sentence for sentence in labeled if sentence.words not in drawn]
-    policy = f"{len(split.dev)} of the {len(labeled)} labelled sentences, {shots} of every type"
-    policy += f" (fewer of {', '.join(split.short)})" if split.short else ""
-    copies = len(labeled) - len(kept) - len(split.dev)
+    policy = f"{len(dev)} of the {len(labeled)} labelled sentences, {shots} of every type"
+    policy += f" (fewer of {', '.join(short)})" if short else ""
+    copies = len(labeled) - len(kept) - len(dev)
     policy += f", {copies} copies of them left out" if copies else ""
-    return kept, split.dev, f"{policy}, drawn with seed {seed}; the best weights on it are kept"
+    return kept, dev, f"{policy}, drawn with seed {seed}; the best weights on it are kept"
 
 
 def _set_aside(labeled: list[Sentence], share: float, seed: int) -> tuple[list[Sentence], list[Sentence]]:

@@ -49,7 +49,7 @@ class Run:
         self.accelerator = make_accelerator(settings, parameters)
         self.history: list[dict[str, Any]] = []
         """A line for every round of self-training, the first teacher's included."""
-        self.pseudo_labels: tuple[Beliefs, NDArray[np.bool_]] | None = None
+        self.last_selection: tuple[Beliefs, NDArray[np.bool_]] | None = None
         """Of the last round: what the teacher believed of the unlabelled words, and which of them were selected."""
         self.seconds = 0.0
         """Time spent in phases, those of earlier processes included."""
@@ -166,7 +166,7 @@ class Run:
     def end_round(self, line: dict[str, Any]) -> None:
         """Keep and tell what a round brought."""
         self.history.append(line)
-        self.record({"round": line["round"], "phase": "round", **line})
+        self.record({"phase": "round", **line})
         self.progress.round(line)
 
     def finished_tagger(self, round_: int, name: str) -> Tagger:

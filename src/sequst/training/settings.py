@@ -91,7 +91,7 @@ class Gcr:
     prior: float = 0.0
     """Scale s of a prior N(1, s) on the noise that keeps it from collapsing; 0 for none, as in the paper."""
     start: str = "identity"
-    """How its nets begin: `identity`, mu = 1 with a little noise, or `random`, mu near 0, which makes students collapse."""
+    """How its nets begin: `identity`, mu = 1 with a little noise, or `random`, mu near 0, with which students collapsed."""
     detach: bool = True
     """Keep the clean side of the divergence out of the gradient."""
     selected_only: bool = False
@@ -117,7 +117,7 @@ class Settings:
     dev_fraction: float = 0.0
     """Share of the labelled sentences to set aside as dev set; 0 for none, or where a dev file is given."""
     dev_shots: int = 0
-    """Labelled sentences of every type to set aside as dev set, as `sequst sample` draws them; 0 for none."""
+    """Labelled sentences of every type to set aside as dev set, at most half of a type's; 0 for none."""
     device: str = "auto"
     """`auto` (a GPU where there is one), `cpu` or `cuda`."""
     precision: str = "auto"
@@ -160,6 +160,8 @@ class Settings:
         """Equal for settings that differ in nothing but the seed, where they ran, and names that the method does not use."""
         without = {"seed", "device", "checkpoint_seconds", "keep_rounds", *unused}
         without |= set() if self.dev_shots else {"dev_shots"}  # younger than the oldest results, which had none
+        if self.pseudo_labels == "mean" and "pseudo_labels" not in unused:
+            without.discard("uncertainty")  # whose passes the labels are the mean of
         kept = {name: value for name, value in to_dict(self).items() if name not in without}
         kept["encoder"] = PurePath(self.encoder).name  # the same weights may lie in other folders elsewhere
         return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:12]

@@ -60,7 +60,7 @@ class Beliefs:
     @classmethod
     def from_file(cls, path: Path) -> Beliefs:
         with np.load(path, allow_pickle=False) as arrays:
-            return cls(**{**arrays, "seconds": float(arrays["seconds"])})
+            return cls(**{**arrays, "seconds": float(arrays.get("seconds", 0.0))})
 
     @property
     def sentence_of(self) -> NDArray[np.int64]:

@@ -30,13 +30,14 @@ def test_ticks_are_round_numbers(low: float, high: float, expected: list[float])
     assert ticks(low, high) == expected
 
 
-@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
+@given(st.floats(-1e6, 1e6), st.floats(0, 1e6))
 def test_ticks_enclose_the_values(low: float, width: float) -> None:
     found = ticks(low, low + width)
     slack = 1e-8 * max(abs(low), width)
     assert found[0] <= low + slack
     assert found[-1] >= low + width - slack
     assert 2 <= len(found) <= 9
+    assert found == sorted(set(found))
 
 
 def test_points_are_where_they_belong() -> None:
@@ -51,7 +52,7 @@ def test_points_are_where_they_belong() -> None:
 
 
 def test_rounds_are_whole_numbers() -> None:
-    drawing = line_chart([Series("f1", [(0, 60.0), (1, 61.0), (2, 61.5)])], "round", "F1", whole_x=True)
+    drawing = line_chart([Series("f1", [(0, 60.0), (1, 61.0), (2, 61.5)])], "round", "F1")
     below = re.findall(r'<text text-anchor="middle" x="[\d.]+" y="[\d.]+">([^<]*)</text>', drawing)
     assert below == ["0", "1", "2", "round"]
 
@@ -59,7 +60,17 @@ def test_rounds_are_whole_numbers() -> None:
 def test_what_has_no_point_is_not_drawn() -> None:
     assert line_chart([Series("a", [])], "x", "y") == ""
     assert reliability_diagram([]) == ""
-    assert len(dots(line_chart([Series("one", [(1, 40.0)])], "round", "F1", whole_x=True))) == 1
+    assert len(dots(line_chart([Series("one", [(1, 40.0)])], "round", "F1"))) == 1
+
+
+def test_odd_values() -> None:
+    nan, infinite = float("nan"), float("inf")
+    assert len(dots(line_chart([Series("a", [(0, 5.0), (1, 5.0 + 1e-13), (2, nan), (3, infinite)])], "step", "loss"))) == 2
+    assert line_chart([Series("a", [(0, nan)])], "step", "loss") == ""
+    [(_, _, _, told)] = dots(line_chart([Series("a", [(12345, 1.5)])], "step", "loss"))
+    assert told == "a: 1.5 (step 12345)"
+    many = line_chart([Series(str(i), [(i, i)]) for i in range(8)], "step", "loss")
+    assert {line for line, *_ in dots(many)} == set(range(6))  # colours come round again
 
 
 def test_confidence_that_is_too_high_lies_below_the_diagonal() -> None:

@@ -11,7 +11,9 @@ from tests.methods.test_self_training import OPTIONS, QUICK
 from sequst.corpus.sampling import Split
 from sequst.corpus.sentence import Sentence
 from sequst.methods.running import Result, train
+from sequst.training.seeds import derive
 from sequst.uncertainty.beliefs import Beliefs
+from sequst.uncertainty.selectors import SampledWords
 
 VOID = {"meta", "br", "link", "img"}
 
@@ -90,11 +92,12 @@ def test_words_are_marked_as_they_were_selected(result: Result) -> None:
     random, doubtful = np.array_split(np.arange(len(page.marked)), 2)  # all six sentences are in both
     shown = len(beliefs) - (103 - 60) + 1  # the long sentence is cut, which an ellipsis says
     assert len(random) == len(doubtful) == shown
-    chosen = [("chosen" in classes) for classes, _ in page.marked]
-    # six sentences give half of their words each; of the long one 60 words are shown
+    chosen = np.array(["chosen" in classes for classes, _ in page.marked])
+    # the run's own draw again
+    selected = SampledWords().select(beliefs, np.random.default_rng(derive(12, last, "selection")))
     short = [i for i in random if i < beliefs.starts[5]]
-    sizes = np.diff(beliefs.starts)[:5]
-    assert sum(chosen[i] for i in short) == np.maximum(1, np.rint(0.5 * sizes)).sum()
+    assert chosen[short].tolist() == selected[short].tolist()
+    assert 0 < selected[short].sum() < len(short)
     entities = {i for i in short if "entity" in page.marked[i][0]}
     names = result.tagger.labels
     assert entities == {i for i in short if names[beliefs.labels[i]] != "O"}
@@ -110,3 +113,15 @@ def test_a_run_without_rounds_dev_or_test(split: Split, tiny_encoder: str, tmp_p
     assert not any("by type" in each for each in text)
     assert "seed" in text
     assert re.search(r"sequst predict \S+/run/model raw.txt", " ".join(text))
+
+
+def test_a_page_that_cannot_be_made_is_not_worth_the_run(
+    split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*arguments: object) -> None:
+        raise ZeroDivisionError("no page")
+
+    monkeypatch.setattr("sequst.methods.running.write_report", broken)
+    run = train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=QUICK)
+    assert (run.path / "summary.json").is_file()
+    assert not (run.path / "report.html").exists()

@@ -11,6 +11,8 @@ from markupsafe import Markup, escape
 from sequst.evaluation.calibration import Bin
 
 WIDTH, HEIGHT = 460.0, 250.0
+COLOURS = 6
+"""How many the style sheet has."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, 14.0, 12.0, 38.0
 
 
@@ -38,8 +40,8 @@ class _Axes:
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
     """Round numbers from at most `low` to at least `high`, some `about` of them, in steps of 1, 2 or 5 times a power of ten."""
-    if not high > low:
-        low, high = low - 0.5, high + 0.5
+    if high - low <= max(1e-9 * max(abs(low), abs(high)), 1e-12):  # one value, but for rounding: give it room
+        low, high = low - max(0.5, 1e-3 * abs(low)), high + max(0.5, 1e-3 * abs(high))
     rough = (high - low) / about
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(step for step in (power, 2 * power, 5 * power, 10 * power) if step >= rough * (1 - 1e-9))
@@ -47,29 +49,30 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
     return [float(f"{i * step:.12g}") for i in range(first, last + 1)]
 
 
-def line_chart(series: Sequence[Series], x_name: str, y_name: str, whole_x: bool = False) -> Markup:
-    """Lines over one pair of axes, each point with its figures to hover over, and a legend; nothing where there is no point."""
+def line_chart(series: Sequence[Series], x_name: str, y_name: str) -> Markup:
+    """Lines over one pair of axes, each point with its figures to hover over, and a legend; nothing where there is no point.
+
+    x counts something (rounds, steps): it has whole numbers alone. Values that are not finite are left out.
+    """
+    series = [Series(line.name, [p for p in line.points if math.isfinite(p[1])]) for line in series]
     series = [line for line in series if line.points]
     if not series:
         return Markup("")
     xs, ys = ([point[i] for line in series for point in line.points] for i in (0, 1))
-    x_ticks, y_ticks = ticks(min(xs), max(xs)), ticks(min(ys), max(ys))
-    if whole_x:
-        x_ticks = [x for x in x_ticks if x == int(x)] or [min(xs)]
-        axes = _Axes((min(xs) - 0.3, max(xs) + 0.3), (y_ticks[0], y_ticks[-1]))
-        x_ticks = [x for x in x_ticks if min(xs) <= x <= max(xs)]
-    else:
-        axes = _Axes((x_ticks[0], x_ticks[-1]), (y_ticks[0], y_ticks[-1]))
+    y_ticks = ticks(min(ys), max(ys))
+    margin = 0.05 * (max(xs) - min(xs)) or 0.5
+    axes = _Axes((min(xs) - margin, max(xs) + margin), (y_ticks[0], y_ticks[-1]))
+    x_ticks = [x for x in ticks(min(xs), max(xs)) if x == int(x) and min(xs) <= x <= max(xs)]
     marks = [_frame(axes, x_ticks, y_ticks, x_name, y_name)]
     for number, line in enumerate(series):
         places = [axes.at(*point) for point in line.points]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-        marks.append(Markup('<polyline class="line s{}" points="{}"/>').format(number, path))
+        marks.append(Markup('<polyline class="line s{}" points="{}"/>').format(number % COLOURS, path))
         for (x, y), (left, top) in zip(line.points, places, strict=True):
-            told = f"{line.name}: {_number(y)} ({x_name} {_number(x)})"
-            dot = '<circle class="dot s{}" cx="{:.1f}" cy="{:.1f}" r="3.5"><title>{}</title></circle>'
-            marks.append(Markup(dot).format(number, left, top, told))
-    keys = (Markup('<span class="key"><i class="s{}"></i>{}</span>').format(n, line.name) for n, line in enumerate(series))
+            marks.append(_dot(number, left, top, 3.5, f"{line.name}: {_number(y)} ({x_name} {_number(x)})"))
+    keys = (
+        Markup('<span class="key"><i class="s{}"></i>{}</span>').format(n % COLOURS, line.name) for n, line in enumerate(series)
+    )
     legend = Markup('<figcaption class="legend">{}</figcaption>').format(Markup(" ").join(keys))
     return Markup("<figure>{}{}</figure>").format(_svg(marks, f"{y_name} over {x_name}"), legend)
 
@@ -88,8 +91,7 @@ def reliability_diagram(bins: Sequence[Bin]) -> Markup:
         x, y = axes.at(100 * each.confidence, 100 * each.accuracy)
         marks.append(_line("gap", x, y, x, axes.at(0, 100 * each.confidence)[1]))
         told = f"{each.count} entities: confidence {100 * each.confidence:.0f} %, correct {100 * each.accuracy:.0f} %"
-        dot = '<circle class="dot s0" cx="{:.1f}" cy="{:.1f}" r="{:.1f}"><title>{}</title></circle>'
-        marks.append(Markup(dot).format(x, y, 2 + 4 * math.sqrt(each.count / most), told))
+        marks.append(_dot(0, x, y, 2 + 4 * math.sqrt(each.count / most), told))
     return Markup("<figure>{}</figure>").format(_svg(marks, "share of correct entities over confidence"))
 
 
@@ -114,6 +116,11 @@ def _frame(axes: _Axes, x_ticks: Sequence[float], y_ticks: Sequence[float], x_na
     return Markup("").join(marks)
 
 
+def _dot(series: int, x: float, y: float, radius: float, told: str) -> Markup:
+    mark = '<circle class="dot s{}" cx="{:.1f}" cy="{:.1f}" r="{:.1f}"><title>{}</title></circle>'
+    return Markup(mark).format(series % COLOURS, x, y, radius, told)
+
+
 def _line(kind: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
     return Markup('<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"/>').format(kind, x1, y1, x2, y2)
 
@@ -123,4 +130,4 @@ def _text(anchor: str, x: float, y: float, text: str) -> Markup:
 
 
 def _number(value: float) -> str:
-    return f"{value:.4g}"
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -14,7 +14,7 @@ import numpy as np
 from sequst.corpus.tags import OUTSIDE, spans, types_of
 from sequst.evaluation.evaluating import Evaluation
 from sequst.files import atomic_text
-from sequst.training.report.charts import Series, line_chart, reliability_diagram
+from sequst.training.report.charts import COLOURS, Series, line_chart, reliability_diagram
 from sequst.training.run import Run
 from sequst.training.seeds import derive
 from sequst.training.settings import Settings, describe, dump, flatten
@@ -37,11 +37,12 @@ def write_report(run: Run, summary: Mapping[str, Any], dev: Evaluation | None, t
     scored, scored_on = (test, "test set") if test is not None else (dev, "dev set")
     page = _template().render(
         version=__version__,
+        colours=COLOURS,
         summary=summary,
         dev=dev,
         test=test,
         charts=_charts(run.history, metrics),
-        columns=ROUND_COLUMNS,
+        columns={key: name for key, name in ROUND_COLUMNS.items() if any(line.get(key) is not None for line in run.history)},
         history=run.history,
         scored=scored,
         scored_on=scored_on,
@@ -85,9 +86,8 @@ class Chart(NamedTuple):
 
 
 def _charts(history: Sequence[Mapping[str, Any]], metrics: Sequence[Mapping[str, Any]]) -> list[Chart]:
-    def rounds(**names: str) -> Markup:
-        series = [Series(name, _points(history, "round", key)) for key, name in names.items()]
-        return line_chart(series, "round", "%" if "error" in names else "dev F1", whole_x=True)
+    def rounds(y_name: str, **names: str) -> Markup:
+        return line_chart([Series(name, _points(history, "round", key)) for key, name in names.items()], "round", y_name)
 
     phases = [line for line in metrics if "step" in line]
     noise = list(
@@ -96,13 +96,13 @@ def _charts(history: Sequence[Mapping[str, Any]], metrics: Sequence[Mapping[str,
     found = [
         Chart(
             "Dev F1 over the rounds",
-            rounds(teacher_f1="teacher", student_f1="student"),
+            rounds("dev F1", teacher_f1="teacher", student_f1="student"),
             "Round 0 is the teacher that knows the labelled sentences alone. A round's teacher is its student, re-tuned on "
             "the labelled sentences.",
         ),
         Chart(
             "Pseudo-label error over the rounds",
-            rounds(error="all words", selected_error="selected words", entity_error="entity words",
+            rounds("%", error="all words", selected_error="selected words", entity_error="entity words",
                    selected_entity_error="selected entity words"),
             "Known only because the unlabelled file carries tags; training has not seen them. Entity words are those that the "
             "teacher labels as an entity.",
@@ -113,7 +113,7 @@ def _charts(history: Sequence[Mapping[str, Any]], metrics: Sequence[Mapping[str,
         Chart(
             "Noise of the consistency regulariser",
             line_chart([Series("mean \u03bc", _points(noise, "round", "gcr_mu")),
-                        Series("mean \u03a3", _points(noise, "round", "gcr_sigma"))], "round", "mean", whole_x=True),
+                        Series("mean \u03a3", _points(noise, "round", "gcr_sigma"))], "round", "mean"),
             "\u03bc near 1 with \u03a3 near 0 is the collapse at which it regularises nothing; gcr.prior keeps it from there.",
         ),
     ]  # fmt: skip
@@ -155,9 +155,9 @@ class Samples(NamedTuple):
 
 def _samples(run: Run) -> list[Samples]:
     """Sentences of the last round: some drawn at random, and those of which the teacher knows least."""
-    if run.pseudo_labels is None:
+    if run.last_selection is None:
         return []
-    beliefs, selected = run.pseudo_labels
+    beliefs, selected = run.last_selection
     sizes = np.diff(beliefs.starts)
     count = min(SHOWN, len(sizes))
     rng = np.random.default_rng(derive(run.settings.seed, "report"))
@@ -209,5 +209,5 @@ def _commands(run: Run) -> dict[str, str]:
         "and say how sure it is": f"sequst predict {model} raw.txt --uncertainty --output tagged.jsonl",
         "Score it on other sentences": f"sequst evaluate {model} test.conll",
         "Train again with these settings": f"sequst train --settings {shlex.quote(str(run.directory.path / 'settings.yaml'))} "
-        "--labeled labeled.conll --unlabeled raw.txt --output another-run",
+        f"--labeled labeled.conll {'--unlabeled raw.txt ' if run.history else ''}--output another-run",
     }
