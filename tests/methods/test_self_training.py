@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 import json
 import signal
 import subprocess
@@ -22,11 +24,12 @@ from sequst.methods.sequst import parts_of
 from sequst.objectives.consistency import GaussianConsistency
 from sequst.objectives.masked import HuberisedCrossEntropy, masked_cross_entropy, masked_phce
 from sequst.tagger.batches import collate
+from sequst.tagger.head import Decoded
 from sequst.tagger.tagger import Tagger
 from sequst.training.loop import Examples
 from sequst.training.run import Run
 from sequst.training.state import load_state
-from sequst.uncertainty.beliefs import Beliefs
+from sequst.uncertainty.beliefs import Beliefs, form_beliefs
 from tests.methods.test_running import KILLER, metrics, summary
 
 QUICK = {"min_steps": 8, "epochs": 0.1, "evaluations": 2, "learning_rate": 1e-3, "head_learning_rate": 3e-3}
@@ -193,11 +196,12 @@ def test_the_consistency_term_draws_nothing_from_dropout(split: Split, tiny_enco
     part.begin_epoch(1)
     hidden = tagger.hidden(batch)
     before = torch.get_rng_state()
-    loss, _ = part(hidden, batch.owned, batch.selected, tagger.head.without_dropout)
+    predict = functools.partial(tagger.log_probs, batch=batch, dropout=False)
+    loss, _ = part(hidden, batch.owned, batch.selected, predict)
     assert loss.item() == pytest.approx(0.0, abs=1e-7)
     assert torch.equal(before, torch.get_rng_state())
     tagger.eval()
-    assert torch.equal(tagger.head.without_dropout(hidden), tagger.head(hidden))
+    assert torch.equal(predict(hidden), tagger.log_probs(hidden, batch))
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, first: float, rounds: list[tuple[float, float]]) -> None:
@@ -269,6 +273,22 @@ def test_time_spent_on_beliefs_counts_and_outlives_a_stop(split: Split, tiny_enc
     assert resume(result.path).summary["seconds"] == pytest.approx(result.summary["seconds"] + 1000)
 
 
+@pytest.mark.parametrize("method", ["finetune", "sst", "sequst"])
+def test_under_a_chain(method: str, split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    options = {"unlabeled": None} if method == "finetune" else {}
+    result = run(split, tiny_encoder, tmp_path / "run", method, max_rounds=1, head="crf", **options)
+    assert result.summary["dev_f1"] > 15  # an untrained tagger is below 5
+    tagger = result.tagger
+    assert tagger.head.kind == "crf"
+    chain = dict(tagger.head.named_parameters(recurse=False))
+    assert all(scores.abs().max() > 0.01 for scores in chain.values())  # they have learnt something
+    for prediction in tagger.predict([s.words for s in split.dev]):
+        for tag, following in itertools.pairwise(("O", *prediction.tags)):
+            assert not following.startswith("I-") or tag[2:] == following[2:]
+    beliefs = form_beliefs(tagger, split.dev, passes=3, seed=1)
+    assert beliefs.information_gain.max() > 0
+
+
 def test_hidden_tags_are_for_diagnosis_alone(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
     bare = Split(split.labeled, split.dev, [s.without_tags() for s in split.unlabeled], split.shots, split.sampler, split.seed)
     with_tags = run(split, tiny_encoder, tmp_path / "a", "sequst", max_rounds=1, dev=None)
@@ -282,7 +302,7 @@ def test_what_cannot_work_is_said(split: Split, tiny_encoder: str, tmp_path: Pat
     with pytest.raises(UsageError, match="name it with --unlabeled"):
         train(split.labeled, tmp_path / "a", encoder=tiny_encoder, method="sequst")
     assert not (tmp_path / "a").exists()
-    monkeypatch.setattr(Tagger, "decode", lambda self, p: (torch.zeros(p.shape[:2], dtype=torch.long), p[..., 0].exp()))
+    monkeypatch.setattr(Tagger, "decode", lambda self, batch: Decoded(torch.zeros_like(batch.heads), self(batch)))
     with pytest.raises(SequstError, match="labels every unlabelled word O"):
         run(split, tiny_encoder, tmp_path / "b", "sst")
 

@@ -1,9 +1,18 @@
 from __future__ import annotations
 
+import itertools
+import math
+
+import pytest
 import torch
 from torch import Tensor
 
-from sequst.tagger.head import SoftmaxHead
+from sequst.tagger.batches import IGNORED
+from sequst.tagger.chain import path_score
+from sequst.tagger.head import CrfHead, SoftmaxHead
+
+EVERY = torch.ones(1, 1, dtype=torch.bool)
+LABELS = ["O", "B-X", "I-X"]
 
 
 def spread(states: Tensor) -> float:
@@ -24,7 +33,7 @@ def test_folding_changes_no_score() -> None:
     head = SoftmaxHead(16, 5, dropout=0.3, seed=1).eval()
     head.standardise(states.mean(0), spread(states))
     folded = torch.log_softmax(head.folded()(states), -1)
-    assert torch.allclose(head(states), folded, atol=1e-4)
+    assert torch.allclose(head(states, EVERY), folded, atol=1e-4)
 
 
 def test_unfolding_gives_the_saved_classifier_back() -> None:
@@ -33,7 +42,7 @@ def test_unfolding_gives_the_saved_classifier_back() -> None:
     head.standardise(torch.randn(16), 0.3)
     head.unfold(plain)
     states = torch.randn(7, 16)
-    assert torch.equal(head(states), torch.log_softmax(plain(states), -1))
+    assert torch.equal(head(states, EVERY), torch.log_softmax(plain(states), -1))
 
 
 def test_a_standardised_head_learns_small_states_that_a_plain_one_does_not() -> None:
@@ -47,10 +56,10 @@ def test_a_standardised_head_learns_small_states_that_a_plain_one_does_not() -> 
             head.standardise(states.mean(0), spread(states))
         optimizer = torch.optim.AdamW(head.parameters(), lr=1e-2)
         for _ in range(60):
-            torch.nn.functional.nll_loss(head(states), labels).backward()
+            torch.nn.functional.nll_loss(head(states, EVERY), labels).backward()
             optimizer.step()
             optimizer.zero_grad()
-        correct[standardised] = float((head(states).argmax(-1) == labels).float().mean())
+        correct[standardised] = float((head(states, EVERY).argmax(-1) == labels).float().mean())
     assert correct[True] > 0.95
     assert correct[False] < 0.6
 
@@ -65,3 +74,63 @@ def test_the_seed_decides_the_first_weights() -> None:
     same = [SoftmaxHead(8, 2, 0.1, seed=4).linear.weight for _ in range(2)]
     assert torch.equal(*same)
     assert not torch.equal(same[0], SoftmaxHead(8, 2, 0.1, seed=5).linear.weight)
+
+
+def test_cross_entropy_by_hand() -> None:
+    head = SoftmaxHead(4, 2, dropout=0.0)
+    scores = torch.tensor([[[0.5, 0.5], [0.25, 0.75], [0.9, 0.1]]]).log()
+    words = torch.ones(1, 3, dtype=torch.bool)
+    expected = -(math.log(0.5) + math.log(0.75)) / 2
+    assert head.loss(scores, torch.tensor([[0, 1, IGNORED]]), words).item() == pytest.approx(expected, rel=1e-6)
+    nothing = head.loss(scores.requires_grad_(), torch.full((1, 3), IGNORED), words)
+    nothing.backward()  # type: ignore[no-untyped-call]
+    assert nothing.item() == 0
+    assert scores.grad is not None
+    assert not scores.grad.any()
+
+
+@pytest.mark.parametrize("kind", ["softmax", "crf"])
+def test_gradient_of_the_loss(kind: str) -> None:
+    head = (SoftmaxHead(4, 3, 0.0) if kind == "softmax" else CrfHead(4, LABELS, 0.0, constrained=False)).double()
+    scores = torch.randn(2, 3, 3, dtype=torch.double, requires_grad=True)
+    words = torch.tensor([[True, True, False], [True, True, True]])
+    labels = torch.tensor([[0, 1, IGNORED], [1, IGNORED, 2]])
+    assert torch.autograd.gradcheck(lambda x: head.loss(x, labels, words), scores)
+
+
+def random_chain(constrained: bool) -> CrfHead:
+    head = CrfHead(4, LABELS, dropout=0.0, constrained=constrained).double()
+    rng = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in head.parameters(recurse=False):
+            parameter.normal_(generator=rng)
+    return head
+
+
+@pytest.mark.parametrize("constrained", [True, False])
+def test_a_chain_that_knows_some_labels_sums_over_the_others(constrained: bool) -> None:
+    head = random_chain(constrained)
+    scores = torch.randn(1, 4, 3, generator=torch.Generator().manual_seed(2), dtype=torch.double)
+    words = torch.tensor([[True, True, True, False]])
+    labels = torch.tensor([[IGNORED, 2, 0, IGNORED]])
+    chain = head.chain(scores, words)
+    weights = {
+        path: math.exp(path_score(chain, torch.tensor([[*path, 0]])).item()) for path in itertools.product(range(3), repeat=3)
+    }
+    allowed = sum(weight for path, weight in weights.items() if path[1:] == (2, 0))
+    expected = -math.log(allowed / sum(weights.values())) / 2  # two words are labelled
+    assert head.loss(scores, labels, words).item() == pytest.approx(expected, rel=1e-6)
+    decoded = head.decode(scores, words)
+    assert decoded.labels[0, :3].tolist() == list(max(weights, key=weights.__getitem__))
+    for word, tag in itertools.product(range(3), range(3)):
+        share = sum(weight for path, weight in weights.items() if path[word] == tag) / sum(weights.values())
+        assert decoded.log_probs[0, word, tag].exp().item() == pytest.approx(share, abs=1e-9)
+    best = decoded.labels[0, :3]
+    assert decoded.confidences[0, :3].tolist() == pytest.approx(decoded.log_probs[0, range(3), best].exp().tolist())
+
+
+def test_a_chain_at_its_start_is_a_softmax() -> None:
+    crf, plain = CrfHead(16, LABELS, 0.0, seed=3, constrained=False).eval(), SoftmaxHead(16, 3, 0.0, seed=3).eval()
+    states, words = torch.randn(2, 5, 16), torch.ones(2, 5, dtype=torch.bool)
+    assert torch.allclose(crf(states, words), plain(states, words), atol=1e-6)
+    assert torch.equal(crf.decode(crf.scores(states), words).labels, plain.decode(plain.scores(states), words).labels)

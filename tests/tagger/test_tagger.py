@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -44,6 +46,37 @@ def transformers_tags(folder: Path, sentences: list[list[str]]) -> list[tuple[st
         places = encoded.word_ids()
         tags.append(tuple(model.config.id2label[best[places.index(word)]] for word in range(len(words))))
     return tags
+
+
+def test_a_chain_is_saved_and_found_again(tiny_encoder: str, tmp_path: Path) -> None:
+    tagger = random_tagger(tiny_encoder, head="crf")
+    with torch.no_grad():
+        for parameter in tagger.head.parameters(recurse=False):
+            parameter.normal_(0.0, 3.0, generator=torch.Generator().manual_seed(3))
+    before = tagger.predict(SENTENCES)
+    tagger.save(tmp_path / "m")
+    after = Tagger.load(tmp_path / "m").predict(SENTENCES)
+    assert [p.tags for p in before] == [p.tags for p in after]
+    for p, q in zip(before, after, strict=True):
+        assert p.confidences == pytest.approx(q.confidences, abs=1e-4)
+        for tag, following in itertools.pairwise(("O", *p.tags)):
+            assert not following.startswith("I-") or tag[2:] == following[2:]
+    assert transformers_tags(tmp_path / "m", SENTENCES[:1]) != [before[0].tags]  # it does not know the chain
+    assert "knows nothing of the chain" in (tmp_path / "m" / "README.md").read_text()
+    free = random_tagger(tiny_encoder, head="crf", constrained=False)
+    free.save(tmp_path / "free")
+    assert not Tagger.load(tmp_path / "free").head.constrained  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("content", [None, b"not safetensors", pickle.dumps(["anything"])])
+def test_a_chain_that_is_no_chain_is_an_error(content: bytes | None, tiny_encoder: str, tmp_path: Path) -> None:
+    random_tagger(tiny_encoder, head="crf").save(tmp_path / "m")
+    if content is None:
+        (tmp_path / "m" / "crf.safetensors").unlink()
+    else:
+        (tmp_path / "m" / "crf.safetensors").write_bytes(content)
+    with pytest.raises(SequstError, match=r"the chain of the CRF in .*crf.safetensors"):
+        Tagger.load(tmp_path / "m")
 
 
 def test_save_load_predict_gives_the_same_tags(tiny_encoder: str, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ def train(
     resume: Annotated[str | None, typer.Option(help="Go on with a run that was stopped.", metavar="RUN")] = None,
     method: Annotated[str | None, setting("method")] = None,
     encoder: Annotated[str | None, setting("encoder")] = None,
+    head: Annotated[str | None, setting("head")] = None,
     seed: Annotated[int | None, setting("seed")] = None,
     settings: Annotated[
         str | None, typer.Option(help="Settings as YAML; `sequst settings` prints all.", metavar="FILE")
@@ -43,7 +44,7 @@ def train(
     given = {
         "--labeled": labeled, "--unlabeled": unlabeled, "--dev": dev, "--dev-fraction": dev_fraction,
         "--dev-shots": dev_shots, "--test": test,
-        "--output": output, "--method": method, "--encoder": encoder, "--seed": seed, "--settings": settings,
+        "--output": output, "--method": method, "--encoder": encoder, "--head": head, "--seed": seed, "--settings": settings,
         "--set": set_ or None, "--device": device, "--labeled-format": labeled_format, "--unlabeled-format": unlabeled_format,
         "--word-column": word_column, "--tag-column": tag_column, "--drop-overlap": drop_overlap,
     }  # fmt: skip
@@ -76,6 +77,7 @@ def train(
                     set_ or (),
                     method=method,
                     encoder=encoder,
+                    head=head,
                     seed=seed,
                     device=device,
                     dev_fraction=dev_fraction,

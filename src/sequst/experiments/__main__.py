@@ -20,6 +20,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, nargs="+", default=[12, 21, 42, 87, 100])
     parser.add_argument("--method", default="finetune")
     parser.add_argument("--encoder", default="minilm")
+    parser.add_argument("--head", choices=("softmax", "crf"), default="softmax")
     parser.add_argument("--sampler", choices=("sentences", "mentions"), default="sentences")
     parser.add_argument("--pool", type=int, default=None, help="cap on the unlabelled sentences")
     parser.add_argument("--recipe", nargs="+", default=["default"], help="each 'default', or overrides 'a.b=c d=e'")
@@ -33,7 +34,7 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     cells = [
         Cell(
-            options.experiment, dataset, seed, options.method, recipe, options.encoder, shots=options.shots,
+            options.experiment, dataset, seed, options.method, recipe, options.encoder, options.head, shots=options.shots,
             sampler=options.sampler, pool=options.pool, score_on=options.score_on,
         )
         for recipe in options.recipe

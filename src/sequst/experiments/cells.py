@@ -57,7 +57,9 @@ class Cell:
 
     def settings(self, device: str = "auto") -> Settings:
         overrides = () if self.recipe == "default" else self.recipe.split()
-        return load_settings(None, overrides, method=self.method, encoder=self.encoder, seed=self.seed, device=device)
+        return load_settings(
+            None, overrides, method=self.method, encoder=self.encoder, head=self.head, seed=self.seed, device=device
+        )
 
     @property
     def key(self) -> tuple[Any, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from sequst.objectives.cross_entropy import cross_entropy
 from sequst.tagger.batches import Batch
 from sequst.tagger.tagger import Tagger
 from sequst.training.objective import Objective
@@ -20,8 +19,7 @@ def finetune(run: Run) -> Tagger:
 
 
 class LabelledWords(Objective):
-    """Cross-entropy of all labelled words."""
+    """Cross-entropy of all labelled words, or their negative log likelihood under a CRF."""
 
     def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        assert batch.labels is not None
-        return cross_entropy(tagger(batch), batch.labels), {}
+        return tagger.loss(batch), {}

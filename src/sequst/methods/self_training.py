@@ -7,6 +7,7 @@ next teacher. The result is the teacher of the round with the best dev F1, of eq
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -63,10 +64,11 @@ class PseudoLabelledWords(Objective):
     def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         assert batch.labels is not None
         hidden = tagger.hidden(batch)
-        loss = self._loss(tagger.log_probs(hidden), batch.labels, batch.selected, self._done)
+        loss = self._loss(tagger.log_probs(hidden, batch), batch.labels, batch.selected, self._done)
         if self._regulariser is None:
             return loss, {}
-        extra, values = self._regulariser(hidden, batch.owned, batch.selected, tagger.head.without_dropout)
+        predict = functools.partial(tagger.log_probs, batch=batch, dropout=False)
+        extra, values = self._regulariser(hidden, batch.owned, batch.selected, predict)
         return loss + extra, values
 
 

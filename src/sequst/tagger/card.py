@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+_ELSEWHERE = {
+    "softmax": "The folder is an ordinary token-classification model: `transformers.AutoModelForTokenClassification` loads it. "
+    "The first sub-word of a word carries its tag.",
+    "crf": "The tags are those of a linear-chain CRF, whose transitions are in `crf.safetensors`. transformers loads the rest "
+    "as an ordinary token-classification model, but knows nothing of the chain: its tags are not these.",
+}
+
 
 def model_card(types: Sequence[str], facts: dict[str, Any]) -> str:
     """A README for the model's folder: what it tags, how it was trained, how to use it."""
@@ -24,7 +31,7 @@ def model_card(types: Sequence[str], facts: dict[str, Any]) -> str:
         *(
             f"| {name.replace('_', ' ')} | {_cell(value)} |"
             for name, value in facts.items()
-            if name not in ("labels", "sequst", "settings")
+            if name not in ("labels", "sequst", "settings", "history")
         ),
         "",
         "## Use",
@@ -36,8 +43,7 @@ def model_card(types: Sequence[str], facts: dict[str, Any]) -> str:
         "print(prediction.entities)",
         "```",
         "",
-        "The folder is an ordinary token-classification model: `transformers.AutoModelForTokenClassification` loads it. "
-        "The first sub-word of a word carries its tag.",
+        _ELSEWHERE[facts["head"]],
         "",
     ]
     return "\n".join(lines)

@@ -1,18 +1,38 @@
-"""The softmax head: standardise the hidden states, drop out, and one linear layer.
+"""The heads: from hidden states to scores of tags, and from scores to probabilities, tags and the loss of labelled words.
 
-Encoders differ by an order of magnitude in the size of their hidden states, and a plain linear layer at the encoder's learning
-rate hardly moves on small ones. So the head sees hidden states that are centred and scaled with fixed statistics of the
-labelled data. Being affine, that step folds into the linear layer when the tagger is saved: what is saved is an ordinary
-classifier.
+Both standardise the hidden states, drop out, and have one linear layer. Encoders differ by an order of magnitude in the size of
+their hidden states, and a plain linear layer at the encoder's learning rate hardly moves on small ones. So the head sees hidden
+states that are centred and scaled with fixed statistics of the labelled data. Being affine, that step folds into the linear
+layer when the tagger is saved: what is saved is an ordinary classifier.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 
+from sequst.tagger.batches import IGNORED
+from sequst.tagger.chain import FORBIDDEN, Chain, iob2_constraints, log_marginals, log_normaliser, viterbi
 
-class SoftmaxHead(nn.Module):
+
+class Decoded(NamedTuple):
+    """The tags of words and what the head thinks of all tags."""
+
+    labels: Tensor  # (B, W)
+    log_probs: Tensor  # (B, W, C)
+
+    @property
+    def confidences(self) -> Tensor:
+        """(B, W): the probability of each word's label."""
+        return self.log_probs.gather(-1, self.labels.unsqueeze(-1)).squeeze(-1).exp()
+
+
+class Head(nn.Module):
+    """What the two have in common. `words` (B, W) is true where there is a word."""
+
+    kind: str
     mean: Tensor
     scale: Tensor
 
@@ -35,16 +55,25 @@ class SoftmaxHead(nn.Module):
             self.mean.copy_(mean)
             self.scale.fill_(1.0 / spread)
 
-    def forward(self, hidden: Tensor) -> Tensor:
-        """Hidden states (..., H) -> log probabilities (..., C)."""
-        return self._scored(self.dropout((hidden - self.mean) * self.scale))
+    def scores(self, hidden: Tensor, dropout: bool = True) -> Tensor:
+        """Hidden states (..., H) -> scores of the tags (..., C). Predictions that are to be compared with one another go
+        without dropout, whatever the mode."""
+        states = (hidden - self.mean) * self.scale
+        return self.linear(self.dropout(states) if dropout else states).float()  # type: ignore[no-any-return]
 
-    def without_dropout(self, hidden: Tensor) -> Tensor:
-        """The same with no dropout here, whatever the mode: for predictions that are to be compared with one another."""
-        return self._scored((hidden - self.mean) * self.scale)
+    def forward(self, hidden: Tensor, words: Tensor, dropout: bool = True) -> Tensor:
+        """Hidden states (B, W, H) -> log probabilities (B, W, C)."""
+        return self.log_probs(self.scores(hidden, dropout), words)
 
-    def _scored(self, states: Tensor) -> Tensor:
-        return torch.log_softmax(self.linear(states).float(), dim=-1)
+    def log_probs(self, scores: Tensor, words: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def decode(self, scores: Tensor, words: Tensor) -> Decoded:
+        raise NotImplementedError
+
+    def loss(self, scores: Tensor, labels: Tensor, words: Tensor) -> Tensor:
+        """The loss of labelled words, a mean; those whose label is IGNORED do not count."""
+        raise NotImplementedError
 
     def folded(self) -> nn.Linear:
         """The one linear layer that gives the same scores from plain hidden states."""
@@ -62,3 +91,71 @@ class SoftmaxHead(nn.Module):
             self.scale.fill_(1.0)
             self.linear.weight.copy_(plain.weight)
             self.linear.bias.copy_(plain.bias)
+
+
+class SoftmaxHead(Head):
+    """Every word for itself."""
+
+    kind = "softmax"
+
+    def log_probs(self, scores: Tensor, words: Tensor) -> Tensor:
+        return torch.log_softmax(scores, dim=-1)
+
+    def decode(self, scores: Tensor, words: Tensor) -> Decoded:
+        """The raw argmax."""
+        log_probs = self.log_probs(scores, words)
+        return Decoded(log_probs.argmax(-1), log_probs)
+
+    def loss(self, scores: Tensor, labels: Tensor, words: Tensor) -> Tensor:
+        """Cross-entropy."""
+        total = nn.functional.nll_loss(
+            self.log_probs(scores, words).flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum"
+        )
+        return total / (labels != IGNORED).sum().clamp(min=1)
+
+
+class CrfHead(Head):
+    """A linear chain over the words of a window: probabilities are marginals, tags the best path.
+
+    With `constrained` what IOB2 does not allow has probability 0.
+    """
+
+    kind = "crf"
+    forbidden: Tensor
+    forbidden_start: Tensor
+
+    def __init__(self, hidden: int, labels: list[str], dropout: float, seed: int = 0, constrained: bool = True) -> None:
+        super().__init__(hidden, len(labels), dropout, seed)
+        self.constrained = constrained
+        self.transitions = nn.Parameter(torch.zeros(len(labels), len(labels)))
+        self.start = nn.Parameter(torch.zeros(len(labels)))
+        self.end = nn.Parameter(torch.zeros(len(labels)))
+        transitions, start = iob2_constraints(labels)
+        self.register_buffer("forbidden", transitions if constrained else torch.zeros_like(transitions), persistent=False)
+        self.register_buffer("forbidden_start", start if constrained else torch.zeros_like(start), persistent=False)
+
+    def chain(self, scores: Tensor, words: Tensor) -> Chain:
+        return Chain(scores, words, self.transitions + self.forbidden, self.start + self.forbidden_start, self.end)
+
+    def log_probs(self, scores: Tensor, words: Tensor) -> Tensor:
+        """Forward-backward marginals."""
+        return log_marginals(self.chain(scores, words))
+
+    def decode(self, scores: Tensor, words: Tensor) -> Decoded:
+        """The best path, and the marginals of its tags."""
+        chain = self.chain(scores, words)
+        return Decoded(viterbi(chain)[0], log_marginals(chain))
+
+    def loss(self, scores: Tensor, labels: Tensor, words: Tensor) -> Tensor:
+        """The negative log likelihood of the labels, a mean over labelled words.
+
+        Words of a window that carry no label here, for another window owns them, are summed over.
+        """
+        known = labels != IGNORED
+        other = torch.ones_like(scores, dtype=torch.bool).scatter(-1, labels.clamp(min=0).unsqueeze(-1), False)
+        chain = self.chain(scores, words)
+        bound = chain._replace(emissions=scores.masked_fill(other & known.unsqueeze(-1), FORBIDDEN))
+        return (log_normaliser(chain) - log_normaliser(bound)).sum() / known.sum().clamp(min=1)
+
+
+HEADS = ("softmax", "crf")

@@ -130,9 +130,9 @@ def label_words(tagger: Tagger, sentences: Sequence[Sentence]) -> WordLabels:
     tagger.eval()
     try:
         for batch, places in words.batches():
-            best, sure = tagger.decode(tagger(batch))
-            labels[places] = best[batch.owned].cpu().numpy()
-            confidences[places] = sure[batch.owned].float().cpu().numpy()
+            decoded = tagger.decode(batch)
+            labels[places] = decoded.labels[batch.owned].cpu().numpy()
+            confidences[places] = decoded.confidences[batch.owned].float().cpu().numpy()
     finally:
         tagger.train(was_training)
     return WordLabels(labels, confidences, words.starts)

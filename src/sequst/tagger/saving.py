@@ -7,23 +7,27 @@ from typing import Any
 
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
 from sequst.corpus.tags import OUTSIDE, is_tag
 from sequst.errors import SequstError, UsageError, shorten
 from sequst.files import atomic_folder, read_json, write_json
 from sequst.tagger.card import model_card
 from sequst.tagger.encoders import load_tokenizer, loading, quiet
+from sequst.tagger.head import CrfHead
 from sequst.tagger.tagger import Tagger
 from sequst.version import __version__
 
 FACTS = "sequst.json"
+CHAIN = "crf.safetensors"
+"""Transitions of a CRF; the scores of the words are the classifier of the model itself."""
 
 
 def save(tagger: Tagger, folder: str | Path, about: dict[str, Any]) -> None:
     """Write the folder whole or not at all. `about` goes into sequst.json and the model card."""
     facts = {
         "sequst": __version__,
-        "head": "softmax",
+        "head": tagger.head.kind,
         "max_length": tagger.max_length,
         "overlap": tagger.overlap,
         "labels": tagger.labels,
@@ -31,6 +35,10 @@ def save(tagger: Tagger, folder: str | Path, about: dict[str, Any]) -> None:
     }
     with atomic_folder(folder, replace=True) as temporary:
         _save_model(tagger, temporary)
+        if isinstance(tagger.head, CrfHead):
+            facts["constrained"] = tagger.head.constrained
+            scores = {name: value.detach().cpu().contiguous() for name, value in tagger.head.named_parameters(recurse=False)}
+            save_file(scores, temporary / CHAIN)
         tagger.tokenizer.save_pretrained(temporary)
         write_json(temporary / FACTS, facts)
         (temporary / "README.md").write_text(model_card(tagger.types, facts), encoding="utf-8")
@@ -67,6 +75,20 @@ def load(folder: str | Path) -> Tagger:
     if not all(label == OUTSIDE or (is_tag(label) and label[0] in "BI") for label in labels):
         raise SequstError(f"{folder}: its labels are not IOB2 tags: {', '.join(labels[:6])}")
     tokenizer = load_tokenizer(str(folder))
-    return Tagger(
-        model, tokenizer, labels, learnt=True, max_length=facts.get("max_length", 128), overlap=facts.get("overlap", 16)
-    )
+    tagger = Tagger(
+        model, tokenizer, labels, learnt=True, max_length=facts.get("max_length", 128), overlap=facts.get("overlap", 16),
+        head=facts.get("head", "softmax"), constrained=facts.get("constrained", True),
+    )  # fmt: skip
+    if isinstance(tagger.head, CrfHead):
+        _load_chain(tagger.head, folder / CHAIN)
+    return tagger
+
+
+def _load_chain(head: CrfHead, path: Path) -> None:
+    """The scores of the chain, which must be all there and of the right shapes."""
+    with loading(f"the chain of the CRF in {path}"):
+        found = load_file(path)
+        for name, value in head.named_parameters(recurse=False):
+            if name not in found or found[name].shape != value.shape:
+                raise ValueError(f"{name} is missing or has another shape than the labels ask for")
+            value.data.copy_(found[name])

@@ -14,7 +14,7 @@ from sequst.corpus.tags import OUTSIDE, types_of
 from sequst.errors import SequstError, UsageError
 from sequst.tagger.batches import Batch
 from sequst.tagger.encoders import load_model, load_tokenizer
-from sequst.tagger.head import SoftmaxHead
+from sequst.tagger.head import CrfHead, Decoded, Head, SoftmaxHead
 from sequst.tagger.windows import Splitter
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def pick_device(name: str = "auto") -> torch.device:
 
 
 class Tagger(nn.Module):
-    """`hidden(batch)` -> `log_probs(hidden)` -> `decode(log_probs)`, each per word.
+    """`hidden(batch)`, and from it `log_probs` or `decode`, each per word.
 
     The encoder is the Hugging Face `*ForTokenClassification` itself with its classifier taken out, so that whatever an
     architecture does between its last layer and its classifier is kept, and saving puts the learnt classifier back where
@@ -58,6 +58,8 @@ class Tagger(nn.Module):
         overlap: int,
         seed: int = 0,
         learnt: bool = False,
+        head: str = "softmax",
+        constrained: bool = True,
     ) -> None:
         super().__init__()
         self.labels = labels
@@ -67,19 +69,30 @@ class Tagger(nn.Module):
         self.pad_id: int = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
         self.encoder = model
         self.classifier_name, classifier = _find_classifier(model, len(labels))
-        self.head = SoftmaxHead(classifier.in_features, len(labels), _take_dropout(model), seed)
+        width, dropout = classifier.in_features, _take_dropout(model)
+        self.head: Head = (
+            CrfHead(width, labels, dropout, seed, constrained)
+            if head == "crf"
+            else SoftmaxHead(width, len(labels), dropout, seed)
+        )
         if learnt:
             self.head.unfold(classifier)
         setattr(model, self.classifier_name, nn.Identity())
         self.eval()
 
     @classmethod
-    def from_encoder(cls, name: str, labels: list[str], *, max_length: int = 64, overlap: int = 16, seed: int = 0) -> Tagger:
+    def from_encoder(
+        cls, name: str, labels: list[str], *, max_length: int = 64, overlap: int = 16, seed: int = 0,
+        head: str = "softmax", constrained: bool = True,
+    ) -> Tagger:  # fmt: skip
         """A tagger that has learnt nothing yet, on pretrained weights; the seed decides those that the checkpoint lacks."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = load_model(name, labels)
-        return cls(model, load_tokenizer(name), labels, max_length=max_length, overlap=overlap, seed=seed)
+        return cls(
+            model, load_tokenizer(name), labels, max_length=max_length, overlap=overlap, seed=seed, head=head,
+            constrained=constrained,
+        )  # fmt: skip
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> Tagger:
@@ -107,17 +120,21 @@ class Tagger(nn.Module):
         states = self.encoder(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits  # (B, L, H)
         return torch.gather(states, 1, batch.heads.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
 
-    def log_probs(self, hidden: Tensor) -> Tensor:
-        """(B, W, C): log probabilities of the labels of every word."""
-        return self.head(hidden)  # type: ignore[no-any-return]
+    def log_probs(self, hidden: Tensor, batch: Batch, dropout: bool = True) -> Tensor:
+        """(B, W, C): log probabilities of the labels of every word; marginals under a CRF."""
+        return self.head(hidden, batch.word_mask, dropout)  # type: ignore[no-any-return]
 
-    def decode(self, log_probs: Tensor) -> tuple[Tensor, Tensor]:
-        """(labels, their probabilities), each (B, W): the raw argmax."""
-        best, labels = log_probs.max(-1)
-        return labels, best.exp()
+    def decode(self, batch: Batch) -> Decoded:
+        """The labels of every word with the probabilities of all: the raw argmax, or the best path under a CRF."""
+        return self.head.decode(self.head.scores(self.hidden(batch)), batch.word_mask)
+
+    def loss(self, batch: Batch) -> Tensor:
+        """The loss of labelled words: cross-entropy, or the negative log likelihood under a CRF."""
+        assert batch.labels is not None
+        return self.head.loss(self.head.scores(self.hidden(batch)), batch.labels, batch.word_mask)
 
     def forward(self, batch: Batch) -> Tensor:
-        return self.log_probs(self.hidden(batch))
+        return self.log_probs(self.hidden(batch), batch)
 
     def label_ids(self, tags: Sequence[str]) -> list[int]:
         """The label of every tag; a tag that the tagger does not know is an error."""

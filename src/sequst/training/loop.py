@@ -74,7 +74,7 @@ class Outcome:
 
 def fit(
     tagger: Tagger, examples: Examples, objective: Objective, phase: Phase, accelerator: Accelerator, seed: int,
-    hooks: Hooks, state: dict[str, Any] | None = None,
+    hooks: Hooks, state: dict[str, Any] | None = None, chain_rate: float = 5e-3,
 ) -> Outcome:  # fmt: skip
     """Train the tagger in place. Every epoch is seeded by itself, so a phase resumed at an epoch ends as it would have."""
     lengths = [len(window.ids) for window in examples.windows]
@@ -87,7 +87,7 @@ def fit(
     tagger.to(accelerator.device)
     learners = nn.ModuleDict({"tagger": tagger} | ({"nets": objective.nets} if objective.nets is not None else {}))
     learners.to(accelerator.device)
-    optimizer = accelerator.prepare(_optimizer(tagger, objective, phase))
+    optimizer = accelerator.prepare(_optimizer(tagger, objective, phase, chain_rate))
     at = _Position.restore(state, learners, optimizer)
     begun = saved = time.perf_counter()
     hooks.progress.begin(hooks.name, steps, at.step)
@@ -209,12 +209,13 @@ def _copy(tagger: Tagger) -> dict[str, Tensor]:
     return {name: value.detach().cpu().clone() for name, value in tagger.state_dict().items()}
 
 
-def _optimizer(tagger: Tagger, objective: Objective, phase: Phase) -> torch.optim.Optimizer:
-    """AdamW; the head has its own rate, and biases and normalisation weights no decay."""
-    rates = [(tagger.encoder, phase.learning_rate), (tagger.head, phase.head_learning_rate)]
+def _optimizer(tagger: Tagger, objective: Objective, phase: Phase, chain_rate: float) -> torch.optim.Optimizer:
+    """AdamW; the head has its own rate, the scores of a chain theirs, and biases, normalisation weights and chains no decay."""
+    rates = [(tagger.encoder, phase.learning_rate), (tagger.head.linear, phase.head_learning_rate)]
     if objective.nets is not None:
         rates.append((objective.nets, phase.learning_rate))
-    groups = []
+    chain = list(tagger.head.parameters(recurse=False))
+    groups = [{"params": chain, "lr": chain_rate, "peak": chain_rate, "weight_decay": 0.0}]
     for module, rate in rates:
         decayed, plain = _by_decay(module)
         groups.append({"params": decayed, "lr": rate, "peak": rate, "weight_decay": phase.weight_decay})

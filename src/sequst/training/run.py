@@ -62,6 +62,8 @@ class Run:
             self.labels,
             max_length=self.settings.max_length,
             overlap=self.settings.overlap,
+            head=self.settings.head,
+            constrained=self.settings.crf.constrained,
             seed=derive(self.settings.seed, *place, "head"),
         )
         return tagger.to(self.accelerator.device)
@@ -108,7 +110,9 @@ class Run:
         )
         seed = derive(self.settings.seed, round_, name)
         try:
-            outcome = fit(tagger, examples, objective, phase, self.accelerator, seed, hooks, state)
+            outcome = fit(
+                tagger, examples, objective, phase, self.accelerator, seed, hooks, state, self.settings.crf.learning_rate
+            )
         except Diverged as stop:
             raise self._explain(stop, tagger, phase, round_, name) from None
         except torch.OutOfMemoryError as error:

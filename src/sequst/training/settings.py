@@ -99,6 +99,16 @@ class Gcr:
 
 
 @dataclass(frozen=True)
+class Crf:
+    """The linear-chain CRF of `head: crf`."""
+
+    constrained: bool = True
+    """Forbid what IOB2 does not allow: an I- that continues nothing."""
+    learning_rate: float = 5e-3
+    """Peak learning rate of its transitions, in every phase; they start at 0 and are few."""
+
+
+@dataclass(frozen=True)
 class Settings:
     """Everything that decides the numbers of a run, but for the data."""
 
@@ -106,6 +116,8 @@ class Settings:
     """How to learn; `sequst methods` lists them."""
     encoder: str = "minilm"
     """`minilm`, a local folder, or a model of the Hugging Face hub."""
+    head: str = "softmax"
+    """`softmax`, every word for itself, or `crf`, a linear chain over the words of a sentence."""
     seed: int = 12
     """Decides every random choice: the same settings, seed and machine give the same numbers."""
     max_length: int = 64
@@ -138,6 +150,8 @@ class Settings:
     """What the student learns: `hard`, the best tag; `soft`, the teacher's probabilities; `mean`, those of MC dropout."""
     mix_labeled: bool = False
     """Let the student learn the labelled sentences too, among the pseudo-labelled ones."""
+    crf: Crf = field(default_factory=Crf)
+    """The linear-chain CRF of `head: crf`."""
     teacher: Phase = field(default_factory=Phase)
     """Fine-tuning on the labelled data."""
     student: Phase = field(default_factory=lambda: Phase(epochs=4.0, min_steps=500, batch_size=32))
@@ -159,7 +173,8 @@ class Settings:
     def hash(self, unused: Collection[str] = ()) -> str:
         """Equal for settings that differ in nothing but the seed, where they ran, and names that the method does not use."""
         without = {"seed", "device", "checkpoint_seconds", "keep_rounds", *unused}
-        without |= set() if self.dev_shots else {"dev_shots"}  # younger than the oldest results, which had none
+        without |= set() if self.dev_shots else {"dev_shots"}  # younger than the oldest results, as is the head
+        without |= {"head", "crf"} if self.head == "softmax" else set()
         if self.pseudo_labels == "mean" and "pseudo_labels" not in unused:
             without.discard("uncertainty")  # whose passes the labels are the mean of
         kept = {name: value for name, value in to_dict(self).items() if name not in without}
@@ -174,6 +189,7 @@ _CHOICES = {
     "loss": ("phce", "cross-entropy"),
     "start": ("identity", "random"),
     "keep": ("teacher", "student"),
+    "head": ("softmax", "crf"),
     "pseudo_labels": ("hard", "soft", "mean"),
 }
 _POSITIVE = {"learning_rate", "head_learning_rate", "epochs", "batch_size", "max_gradient_norm", "max_length"}

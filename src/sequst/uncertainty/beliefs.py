@@ -88,8 +88,8 @@ def form_beliefs(
     tagger.eval()
     try:
         for number, (batch, places) in enumerate(words.batches()):
-            log_probs = tagger(batch)
-            best, sure = (found[batch.owned] for found in tagger.decode(log_probs))
+            decoded = tagger.decode(batch)
+            best, sure = decoded.labels[batch.owned], decoded.confidences[batch.owned]
             sums = PassSums()
             with mc_dropout(tagger, seed + number):
                 for _ in range(passes):
@@ -101,7 +101,7 @@ def form_beliefs(
             else:
                 confidence[places] = plain[places]
             if kept is not None:
-                found = sums.mean if probabilities == "mean" else log_probs[batch.owned].exp()
+                found = sums.mean if probabilities == "mean" else decoded.log_probs[batch.owned].exp()
                 kept[places] = found.float().cpu().numpy()
             advance(len(places))
     finally:
