@@ -153,8 +153,8 @@ def test_a_new_student_learns_with_cross_entropy_first(split: Split, tiny_encode
     assert plain != robust
     learning = PseudoLabelledWords(HuberisedCrossEntropy(tau, warmup=0.3), None)
     found = []
-    for done in (0.0, 0.29, 0.3, 0.9):
-        learning.begin_step(done)
+    for step in (0, 29, 30, 90):
+        learning.begin_step(step, 100)
         found.append(learning.loss(tagger, batch)[0])
     assert found == [plain, plain, robust, robust]
 

@@ -64,14 +64,14 @@ def test_it_learns_and_is_the_same_every_time(tiny_encoder: str, split: Split) -
 def test_the_objective_hears_how_far_the_phase_is(tiny_encoder: str, split: Split) -> None:
     class Listening(LabelledWords):
         def __init__(self) -> None:
-            self.heard: list[float] = []
+            self.heard: list[tuple[int, int]] = []
 
-        def begin_step(self, done: float) -> None:
-            self.heard.append(done)
+        def begin_step(self, step: int, steps: int) -> None:
+            self.heard.append((step, steps))
 
     objective = Listening()
     run(tiny_encoder, split, Hooks(), objective=objective)
-    assert objective.heard == [step / 20 for step in range(20)]
+    assert objective.heard == [(step, 20) for step in range(20)]
 
 
 def test_epochs_or_min_steps_whichever_is_more(tiny_encoder: str, split: Split) -> None:

@@ -34,6 +34,7 @@ class Method(NamedTuple):
 
 _SELF_TRAINING = ("max_rounds", "patience", "keep", "pseudo_labels", "mix_labeled", "student", "retune")
 _RELIABLE_WORDS = ("uncertainty", "selection", "robust", "gcr")
+_ADVERSARIAL = ("vat",)
 _PAPER = "Wang et al. 2023"
 
 
@@ -42,7 +43,7 @@ def _method(name: str, summary: str, source: str, place: str, unlabeled: bool = 
 
 
 def _ablation(name: str, summary: str) -> Method:
-    return _method(name, summary, f"{_PAPER}, ablation", f"sequst:{name.replace('-', '_')}")
+    return _method(name, summary, f"{_PAPER}, ablation", f"sequst:{name.replace('-', '_')}", unused=_ADVERSARIAL)
 
 
 METHODS: dict[str, Method] = {
@@ -50,13 +51,24 @@ METHODS: dict[str, Method] = {
     for method in (
         _method(
             "finetune", "fine-tune the encoder and a head on the labelled sentences", "Devlin et al. 2019",
-            "finetune:finetune", unlabeled=False, unused=(*_SELF_TRAINING, *_RELIABLE_WORDS),
+            "finetune:finetune", unlabeled=False, unused=(*_SELF_TRAINING, *_RELIABLE_WORDS, *_ADVERSARIAL),
         ),
         _method(
             "sst", "standard self-training: learn every pseudo-labelled word with cross-entropy", f"{_PAPER}, baseline",
-            "sst:sst", unused=_RELIABLE_WORDS,
+            "sst:sst", unused=(*_RELIABLE_WORDS, *_ADVERSARIAL),
         ),
-        _method("sequst", "learn reliable words robustly: selection, PHCE and GCR", f"{_PAPER}, Algorithm 1", "sequst:sequst"),
+        _method(
+            "vat", "virtual adversarial training on the word embeddings", "Miyato et al. 2017",
+            "vat:vat", unused=(*_SELF_TRAINING, *_RELIABLE_WORDS),
+        ),
+        _method(
+            "seqvat", "virtual adversarial training between whole tag sequences", "Chen et al. 2020",
+            "seqvat:seqvat", unused=(*_SELF_TRAINING, *_RELIABLE_WORDS),
+        ),
+        _method(
+            "sequst", "learn reliable words robustly: selection, PHCE and GCR", f"{_PAPER}, Algorithm 1",
+            "sequst:sequst", unused=_ADVERSARIAL,
+        ),
         _ablation("without-selection", "SeqUST that learns every word"),
         _ablation("without-confidence", "SeqUST that selects words by certainty alone"),
         _ablation("without-certainty", "SeqUST that selects words by confidence alone"),

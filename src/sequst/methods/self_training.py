@@ -54,8 +54,8 @@ class PseudoLabelledWords(Objective):
         self._done = 0.0
         self.nets = None if regulariser is None else regulariser.nets
 
-    def begin_step(self, done: float) -> None:
-        self._done = done
+    def begin_step(self, step: int, steps: int) -> None:
+        self._done = step / steps
 
     def begin_epoch(self, seed: int) -> None:
         if self._regulariser is not None:

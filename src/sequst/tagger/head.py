@@ -65,6 +65,10 @@ class Head(nn.Module):
         """Hidden states (B, W, H) -> log probabilities (B, W, C)."""
         return self.log_probs(self.scores(hidden, dropout), words)
 
+    def chain(self, scores: Tensor, words: Tensor) -> Chain:
+        """The distribution over tag sequences."""
+        raise NotImplementedError
+
     def log_probs(self, scores: Tensor, words: Tensor) -> Tensor:
         raise NotImplementedError
 
@@ -97,6 +101,11 @@ class SoftmaxHead(Head):
     """Every word for itself."""
 
     kind = "softmax"
+
+    def chain(self, scores: Tensor, words: Tensor) -> Chain:
+        """Words that know nothing of each other are a chain without transitions."""
+        nothing = scores.new_zeros(scores.shape[-1])
+        return Chain(scores, words, nothing.expand(len(nothing), -1), nothing, nothing)
 
     def log_probs(self, scores: Tensor, words: Tensor) -> Tensor:
         return torch.log_softmax(scores, dim=-1)

@@ -115,9 +115,14 @@ class Tagger(nn.Module):
     def types(self) -> list[str]:
         return types_of([self.labels])
 
-    def hidden(self, batch: Batch) -> Tensor:
-        """(B, W, H): of every word the state of its first sub-word."""
-        states = self.encoder(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits  # (B, L, H)
+    def embeddings(self, batch: Batch) -> Tensor:
+        """(B, L, E): the word embeddings of the sub-words, before the encoder adds anything to them."""
+        return self.encoder.get_input_embeddings()(batch.input_ids)  # type: ignore[no-any-return]
+
+    def hidden(self, batch: Batch, embeddings: Tensor | None = None) -> Tensor:
+        """(B, W, H): of every word the state of its first sub-word; from these embeddings where they are given."""
+        inputs = {"input_ids": batch.input_ids} if embeddings is None else {"inputs_embeds": embeddings}
+        states = self.encoder(attention_mask=batch.attention_mask, **inputs).logits  # (B, L, H)
         return torch.gather(states, 1, batch.heads.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
 
     def log_probs(self, hidden: Tensor, batch: Batch, dropout: bool = True) -> Tensor:

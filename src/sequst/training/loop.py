@@ -99,7 +99,7 @@ def fit(
         for rows in epoch_plan(at.epoch):
             batch = examples.batch(rows, tagger)
             _set_rate(optimizer, _schedule(at.step, steps, phase.warmup))
-            objective.begin_step(at.step / steps)
+            objective.begin_step(at.step, steps)
             with accelerator.autocast():
                 loss, values = objective.loss(tagger, batch)
             accelerator.backward(loss)

@@ -18,8 +18,8 @@ class Objective:
         """Called before every epoch. Noise of the objective's own must come from a generator seeded here, never from the one
         that shuffles and drops out: then a phase without the noise is the same as one that never had it."""
 
-    def begin_step(self, done: float) -> None:
-        """Called before every step with the share of the phase's steps that are done."""
+    def begin_step(self, step: int, steps: int) -> None:
+        """Called before every step: how many are done, of how many. What depends on it is the same in a resumed phase."""
 
     def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """(the loss, values to record; their means since the last score go into metrics.jsonl)."""

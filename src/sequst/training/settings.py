@@ -99,6 +99,22 @@ class Gcr:
 
 
 @dataclass(frozen=True)
+class Vat:
+    """Virtual adversarial training."""
+
+    weight: float = 1.0
+    """Weight of the adversarial divergence beside the loss of labelled words."""
+    epsilon: float = 0.5
+    """Length of the perturbation of a sentence, in mean norms of its word embeddings."""
+    step: float = 0.1
+    """Length of the random step from which the worst direction is sought."""
+    entropy: float = 0.0
+    """Weight of the entropy of predictions for unlabelled words, to be made small as well; 0 switches it off."""
+    paths: int = 3
+    """Best paths that the sequence divergence of SeqVAT tells apart, k in its paper."""
+
+
+@dataclass(frozen=True)
 class Crf:
     """The linear-chain CRF of `head: crf`."""
 
@@ -166,6 +182,8 @@ class Settings:
     """The loss of pseudo-labelled words."""
     gcr: Gcr = field(default_factory=Gcr)
     """Gaussian-based consistency regularisation."""
+    vat: Vat = field(default_factory=Vat)
+    """Virtual adversarial training."""
 
     def __post_init__(self) -> None:
         _check_ranges(self)
@@ -193,7 +211,7 @@ _CHOICES = {
     "pseudo_labels": ("hard", "soft", "mean"),
 }
 _POSITIVE = {"learning_rate", "head_learning_rate", "epochs", "batch_size", "max_gradient_norm", "max_length"}
-_POSITIVE |= {"passes", "share", "samples", "patience", "max_rounds"}
+_POSITIVE |= {"passes", "share", "samples", "patience", "max_rounds", "epsilon", "step", "paths"}
 _SHARES = {"warmup", "dev_fraction"}
 _MAY_BE_ZERO = {
     "min_steps",

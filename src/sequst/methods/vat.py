@@ -1,0 +1,110 @@
+"""Virtual adversarial training (Miyato et al. 2017) and its sequence form, SeqVAT (Chen et al. 2020).
+
+One phase, as long as fine-tuning: every step learns a batch of labelled sentences, and keeps the predictions for a batch of
+unlabelled ones where they are under the perturbation of their word embeddings that would move them most. Decided here, where the
+papers are silent:
+
+- the perturbation is normalised over a sentence and `vat.epsilon` times the mean norm of its embeddings long;
+- both sides of the divergence see the same dropout masks, or it would measure dropout;
+- the clean side is kept out of the gradient;
+- an unlabelled batch has as many sentences as a labelled one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+
+from sequst.methods.finetune import LabelledWords
+from sequst.objectives.adversarial import adversarial_direction, entropy_of, perturbation_size
+from sequst.objectives.consistency import divergence
+from sequst.tagger.batches import Batch, collate, plan
+from sequst.tagger.tagger import Tagger
+from sequst.training.loop import MAX_TOKENS
+from sequst.training.run import Run
+from sequst.training.seeds import derive
+
+Divergence = Callable[[Tagger, Batch, Tensor, Tensor], Tensor]
+"""(tagger, batch, scores of the clean side, scores of the other) -> how far apart they are."""
+
+
+def vat(run: Run) -> Tagger:
+    return adversarial(run, word_divergence)
+
+
+def adversarial(run: Run, apart: Divergence) -> Tagger:
+    tagger = run.new_tagger(0, "teacher")
+    examples = run.examples(tagger, run.data.labeled)
+    run.standardise(tagger, examples)
+    run.train(tagger, examples, LabelledAndAdversarial(run, tagger, apart), run.settings.teacher, 0, "teacher")
+    return tagger
+
+
+def word_divergence(tagger: Tagger, batch: Batch, clean: Tensor, other: Tensor) -> Tensor:
+    """The mean KL of the words' distributions."""
+    sides = (tagger.head.log_probs(scores, batch.word_mask) for scores in (clean, other))
+    return torch.where(batch.owned, divergence(*sides), 0.0).sum() / batch.owned.sum().clamp(min=1)
+
+
+class LabelledAndAdversarial(LabelledWords):
+    """The loss of labelled words plus the adversarial divergence of unlabelled ones."""
+
+    def __init__(self, run: Run, tagger: Tagger, apart: Divergence) -> None:
+        self._settings, self._apart = run.settings.vat, apart
+        self._windows = tagger.splitter.windows([s.words for s in run.data.unlabeled])
+        self._rows = run.settings.teacher.batch_size
+        self._seed = derive(run.settings.seed, 0, "unlabelled")
+        self._batches = len(self._plan(0))
+        self._turn, self._draw = [0], 0
+
+    @functools.lru_cache(maxsize=1)  # noqa: B019  # one pass at a time, and as short-lived as the phase
+    def _plan(self, passes: int) -> list[list[int]]:
+        lengths = [len(window.ids) for window in self._windows]
+        return plan(lengths, max_rows=self._rows, max_tokens=MAX_TOKENS, seed=derive(self._seed, "order", passes))
+
+    def begin_step(self, step: int, steps: int) -> None:
+        """Which unlabelled batch it is the turn of depends on the step alone, and so do the draws."""
+        passes, place = divmod(step, self._batches)
+        batches = self._plan(passes)
+        self._turn, self._draw = batches[place % len(batches)], derive(self._seed, "draw", step)
+
+    def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        labelled, _ = super().loss(tagger, batch)
+        unlabelled = collate(self._windows, self._turn, tagger.pad_id).to(tagger.device)
+        apart, doubt = self._adversarial(tagger, unlabelled)
+        loss = labelled + self._settings.weight * apart
+        if self._settings.entropy > 0:
+            loss = loss + self._settings.entropy * doubt
+        return loss, {"labelled": labelled.detach(), "adversarial": apart.detach()}
+
+    def _adversarial(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, Tensor]:
+        """(the divergence under the worst small change, the entropy of the clean predictions)."""
+        embeddings = tagger.embeddings(batch)
+
+        def scores(inputs: Tensor) -> Tensor:
+            with same_dropout(tagger, self._draw):
+                return tagger.head.scores(tagger.hidden(batch, inputs))
+
+        clean = scores(embeddings)
+        target = clean.detach()
+        generator = torch.Generator(tagger.device).manual_seed(self._draw)
+        mask = batch.attention_mask.to(embeddings.dtype)
+        worst = adversarial_direction(
+            embeddings, mask, lambda inputs: self._apart(tagger, batch, target, scores(inputs)), generator, self._settings.step
+        )
+        moved = embeddings.detach() + perturbation_size(embeddings, mask, self._settings.epsilon) * worst
+        apart = self._apart(tagger, batch, target, scores(moved))
+        return apart, entropy_of(tagger.head.log_probs(clean, batch.word_mask), batch.owned)
+
+
+@contextlib.contextmanager
+def same_dropout(tagger: Tagger, seed: int) -> Iterator[None]:
+    """Within it dropout draws the same masks for the same seed, and outside its stream is where it was."""
+    devices = [tagger.device.index or 0] if tagger.device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(seed)
+        yield

@@ -1,0 +1,44 @@
+"""Virtual adversarial training: predictions that stay under the small change of the input that would move them most.
+
+Miyato et al. 2017, on the word embeddings of a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+
+def unit(direction: Tensor, mask: Tensor) -> Tensor:
+    """Directions (B, L, E) with the padding at 0 and a norm of 1 over each sentence; 0 where there is no direction at all."""
+    direction = direction * mask.unsqueeze(-1)
+    norm = direction.flatten(1).norm(dim=1)
+    return direction / norm.clamp(min=1e-12)[:, None, None]
+
+
+def adversarial_direction(
+    embeddings: Tensor, mask: Tensor, divergence: Callable[[Tensor], Tensor], generator: torch.Generator, step: float
+) -> Tensor:
+    """The direction (B, L, E), of norm 1 over each sentence, in which the divergence grows fastest: one power iteration.
+
+    `divergence` gives one number from embeddings and is 0, with a gradient of 0, at these ones. So its gradient is taken a small
+    `step` away in a random direction, which is then turned towards the one that moves it most.
+    """
+    random = torch.randn(embeddings.shape, generator=generator, device=generator.device).to(embeddings)
+    away = (step * unit(random, mask)).requires_grad_()
+    [gradient] = torch.autograd.grad(divergence(embeddings.detach() + away), away)
+    return unit(gradient, mask).detach()
+
+
+def perturbation_size(embeddings: Tensor, mask: Tensor, epsilon: float) -> Tensor:
+    """(B, 1, 1): `epsilon` times the mean norm of the embeddings of each sentence, so that one setting fits every encoder."""
+    norms = embeddings.detach().norm(dim=-1) * mask
+    return (epsilon * norms.sum(1) / mask.sum(1).clamp(min=1))[:, None, None]
+
+
+def entropy_of(log_probs: Tensor, words: Tensor) -> Tensor:
+    """The mean entropy of the predictions (B, W, C) of the marked words (B, W)."""
+    each = -(log_probs.exp() * log_probs).sum(-1)
+    return torch.where(words, each, 0.0).sum() / words.sum().clamp(min=1)

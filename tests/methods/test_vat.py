@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from sequst.corpus.sampling import Split
+from sequst.methods.running import train
+from sequst.methods.vat import same_dropout, word_divergence
+from sequst.objectives.adversarial import adversarial_direction, unit
+from sequst.tagger.batches import collate
+from tests.methods.test_self_training import QUICK, metrics, same_weights
+
+
+@pytest.mark.parametrize("head", ["softmax", "crf"])
+@pytest.mark.parametrize("method", ["vat", "seqvat"])
+def test_it_learns_beside_the_labelled_words(method: str, head: str, split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"encoder": tiny_encoder, "head": head, "teacher": {**QUICK, "min_steps": 100}, "dev": split.dev}
+    result = train(split.labeled, tmp_path / "run", unlabeled=split.unlabeled[:60], method=method, **options)
+    alone = train(split.labeled, tmp_path / "alone", **options)
+    assert result.summary["dev_f1"] > 15  # an untrained tagger is below 5
+    assert not same_weights(result.tagger, alone.tagger)
+    lines = [line for line in metrics(result.path) if line["phase"] == "teacher"]
+    assert all(line["adversarial"] > 0 for line in lines)
+    assert lines[-1]["labelled"] < lines[0]["labelled"]
+    off = train(split.labeled, tmp_path / "off", unlabeled=split.unlabeled[:60], method=method, vat={"weight": 0.0}, **options)
+    assert same_weights(off.tagger, alone.tagger)  # it draws from no stream of training
+
+
+def test_the_perturbation_found_moves_predictions_more_than_random_ones(
+    split: Split, tiny_encoder: str, tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"encoder": tiny_encoder, "teacher": {**QUICK, "min_steps": 100}}
+    tagger = train(split.labeled, tmp_path / "run", **options).tagger.train()
+    batch = collate(tagger.splitter.windows([s.words for s in split.dev[:8]]), list(range(8)), tagger.pad_id)
+    embeddings, mask = tagger.embeddings(batch), batch.attention_mask.float()
+
+    def scores(inputs: torch.Tensor) -> torch.Tensor:
+        with same_dropout(tagger, 5):
+            return tagger.head.scores(tagger.hidden(batch, inputs))
+
+    clean = scores(embeddings).detach()
+    assert word_divergence(tagger, batch, clean, scores(embeddings)).item() == pytest.approx(0.0, abs=1e-6)
+
+    def apart(inputs: torch.Tensor) -> torch.Tensor:
+        return word_divergence(tagger, batch, clean, scores(inputs))
+
+    worst = adversarial_direction(embeddings, mask, apart, torch.Generator().manual_seed(1), 0.1)
+    rng = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        found = apart(embeddings + worst)
+        others = [apart(embeddings + unit(torch.randn(embeddings.shape, generator=rng), mask)) for _ in range(10)]
+    assert found > 1.5 * max(others)
+
+
+def test_a_killed_run_would_see_the_same_unlabelled_batches(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    options: dict[str, Any] = {
+        "encoder": tiny_encoder, "teacher": {**QUICK, "min_steps": 40}, "checkpoint_seconds": 0.0,
+        "unlabeled": split.unlabeled[:60], "method": "vat", "dev": split.dev,
+    }  # fmt: skip
+    whole = train(split.labeled, tmp_path / "whole", **options)
+    from sequst.methods.running import resume
+    from sequst.training import loop
+
+    taken = 0
+    kept = loop._set_rate
+
+    def stopping(*arguments: Any) -> None:
+        nonlocal taken
+        taken += 1
+        if taken == 23:
+            raise KeyboardInterrupt
+        kept(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "_set_rate", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            train(split.labeled, tmp_path / "stopped", **options)
+    again = resume(tmp_path / "stopped")
+    assert same_weights(again.tagger, whole.tagger)
+    assert metrics(again.path) == metrics(whole.path)
