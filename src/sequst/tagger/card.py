@@ -24,7 +24,7 @@ def model_card(types: Sequence[str], facts: dict[str, Any]) -> str:
         *(
             f"| {name.replace('_', ' ')} | {_cell(value)} |"
             for name, value in facts.items()
-            if name not in ("labels", "sequst", "settings")
+            if name not in ("labels", "sequst", "settings", "history")
         ),
         "",
         "## Use",
