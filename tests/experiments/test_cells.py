@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from sequst.corpus.counting import count_types
 from sequst.corpus.generated import generate
 from sequst.corpus.writing import write_conll
 from sequst.errors import SequstError, UsageError
+from sequst.experiments.__main__ import main
 from sequst.experiments.cells import KEYS, Cell, key_of, read_part, read_results, run_cells
 
 SHORT = "teacher.min_steps=4 teacher.epochs=0.1 teacher.evaluations=1"
@@ -73,3 +75,40 @@ def test_a_cell_that_fails_does_not_take_the_others_along(benchmark: Path, tiny_
 def test_a_missing_benchmark(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="SEQUST_DATA"):
         read_part(tmp_path, "conll03", "train")
+
+
+def test_a_line_that_was_cut_off_is_named(tmp_path: Path) -> None:
+    (tmp_path / "r.jsonl").write_text('{"f1": 1.0}\n{"experiment": "e", "da')
+    with pytest.raises(SequstError, match=r"r.jsonl:2: no line of JSON"):
+        read_results(tmp_path / "r.jsonl")
+
+
+def test_the_same_cell_twice_runs_once(benchmark: Path, tiny_encoder: str, tmp_path: Path) -> None:
+    cell = Cell("t", "ours", 1, recipe=SHORT, encoder=tiny_encoder, shots=2)
+    assert len(run_cells([cell, cell], benchmark, tmp_path / "r.jsonl", commit="abc", device="cpu")) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--dataset", "nope"], 1, "error: 1 of 1 cells failed"),
+        (["--dataset", "x", "--method", "sts"], 1, "error: unknown method 'sts'; did you mean 'sst'?"),
+        (["--dataset", "x", "--jobs", "0"], 2, "--jobs 0: at least 1"),
+        (["--dataset", "x", "--method", "sst"], 2, "which --shots K leaves"),
+    ],
+)
+def test_misuse_is_said_without_a_traceback(
+    arguments: list[str],
+    code: int,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = ["--experiment", "e", "--seed", "12", "--commit", "abc", "--output", str(tmp_path / "r.jsonl"), *arguments]
+    monkeypatch.setattr(sys, "argv", ["experiments", *given])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    shown = capsys.readouterr().err + (stop.value.code if isinstance(stop.value.code, str) else "")
+    assert message in shown
+    assert stop.value.code == code or code == 1

@@ -377,6 +377,12 @@ def test_precision_follows_the_size_on_a_gpu(monkeypatch: pytest.MonkeyPatch) ->
     assert asked == ["no", "bf16"]
 
 
+def test_what_is_no_sentence_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"labeled: found 'a sentence' in it; give a file, or a list of Sentence"):
+        train(["a sentence"], tmp_path / "run")  # type: ignore[list-item]
+    assert not (tmp_path / "run").exists()
+
+
 def test_methods_are_found_by_name() -> None:
     assert all(callable(method.load()) for method in METHODS.values())
     with pytest.raises(UsageError, match="unknown method 'fine-tune'; did you mean 'finetune'"):

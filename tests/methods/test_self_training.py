@@ -234,6 +234,7 @@ def test_which_round_is_kept(
     scripted(monkeypatch, 50.0, [(0.0, f1) for f1 in teachers])
     result = run(split, tiny_encoder, tmp_path / "run", "sst", max_rounds=4, patience=patience, keep_rounds=True)
     assert result.summary["rounds"] == ran
+    assert result.summary["kept_round"] == kept[0]
     weights = load_state(result.path / "rounds" / str(kept[0]) / kept[1] / "done.pt")["tagger"]
     found = result.tagger.encoder.state_dict()
     assert all(torch.equal(found[name], weights[f"encoder.{name}"]) for name in found)
@@ -258,6 +259,27 @@ def test_a_student_that_breaks_down_does_not_take_the_run_along(
         weights = load_state(result.path / "rounds" / "1" / "retune" / "done.pt")["tagger"]
         found = result.tagger.encoder.state_dict()
         assert all(torch.equal(found[name], weights[f"encoder.{name}"]) for name in found)
+
+
+def test_a_student_that_diverges_does_not_take_the_run_along(
+    split: Split, tiny_encoder: str, tmp_path: Path, sequst: Callable[..., Any]
+) -> None:
+    Split(split.labeled, split.dev, split.unlabeled[:30], 5, "sentences", 12).save(tmp_path / "data")
+    inputs = [f"--{role}={tmp_path / 'data' / role}.conll" for role in ("labeled", "unlabeled", "dev")]
+    settings = flags({**OPTIONS, "student": {**QUICK, "learning_rate": 1e30, "head_learning_rate": 1e30}})
+    output = tmp_path / "a run"
+    done = sequst("train", *inputs, f"--encoder={tiny_encoder}", "--method=sst", f"--output={output}", *settings)
+    assert done.returncode == 0, done.stderr
+    assert "warning: phase student of round 1" in done.stderr
+    assert "--set student.learning_rate=" in done.stderr
+    assert "fp32" not in done.stderr
+    assert "kept: the first teacher, which is fine-tuning" in done.stdout
+    assert f"sequst predict '{output}/model' -" in done.stderr
+    kept = json.loads((output / "summary.json").read_text())
+    assert (kept["kept_round"], kept["rounds"]) == (0, 0)
+    assert kept["dev_f1"] == kept["history"][0]["teacher_f1"]
+    assert "The first teacher is kept" in (output / "report.html").read_text()
+    assert "history" not in (output / "model" / "README.md").read_text()
 
 
 def test_time_spent_on_beliefs_counts_and_outlives_a_stop(split: Split, tiny_encoder: str, tmp_path: Path) -> None:

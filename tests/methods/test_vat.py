@@ -29,9 +29,7 @@ def test_it_learns_beside_the_labelled_words(method: str, head: str, split: Spli
     assert same_weights(off.tagger, alone.tagger)  # it draws from no stream of training
 
 
-def test_the_perturbation_found_moves_predictions_more_than_random_ones(
-    split: Split, tiny_encoder: str, tmp_path: Path
-) -> None:
+def test_the_perturbation_found_moves_more_than_random_ones(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
     options: dict[str, Any] = {"encoder": tiny_encoder, "teacher": {**QUICK, "min_steps": 100}}
     tagger = train(split.labeled, tmp_path / "run", **options).tagger.train()
     batch = collate(tagger.splitter.windows([s.words for s in split.dev[:8]]), list(range(8)), tagger.pad_id)

@@ -10,7 +10,7 @@ from typing import NoReturn
 from rich.console import Console
 
 notes = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
-results = Console(highlight=False, markup=False)
+results = Console(highlight=False, markup=False, soft_wrap=True)
 
 
 def note(message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,17 +31,17 @@ _ROUND = {
 }  # fmt: skip
 
 
-def rounds_table(history: Sequence[Mapping[str, Any]]) -> Table:
+def rounds_table(history: Sequence[Mapping[str, Any]]) -> str:
     """A row a round: dev F1 of student and teacher, what was selected, and how wrong it was; columns without a figure are left
-    out. Round 0 is the first teacher."""
-    names = [name for name in _ROUND if any(line.get(name) is not None for line in history)]
-    table = Table(*(_ROUND[name] for name in names), box=None, pad_edge=False)
-    for column in table.columns:
-        column.justify, column.no_wrap, column.vertical = "right", True, "bottom"
-    for line in history:
-        values = [line.get(name) for name in names]
-        table.add_row(*("" if v is None else str(v) if isinstance(v, int) else f"{v:.1f}" for v in values))
-    return table
+    out. Round 0 is the first teacher. It is never squeezed into a narrow window: a figure that is cut is a wrong one."""
+    columns = []
+    for name, heading in _ROUND.items():
+        values = [line.get(name) for line in history]
+        if any(value is not None for value in values):
+            cells = ["" if v is None else str(v) if isinstance(v, int) else f"{v:.1f}" for v in values]
+            cells = [*heading.rpartition("\n")[::2], *cells]
+            columns.append([cell.rjust(max(map(len, cells))) for cell in cells])
+    return "\n".join("  ".join(row).rstrip() for row in zip(*columns, strict=True))
 
 
 def print_scores(scores: dict[str, Any]) -> None:
@@ -49,12 +50,20 @@ def print_scores(scores: dict[str, Any]) -> None:
     results.print(f"{scores['sentences']} sentences; expected calibration error of the entities: {ece}")
 
 
+def _kept(summary: Mapping[str, Any]) -> str:
+    """Which tagger self-training has kept, in words."""
+    if summary["kept_round"] == 0:
+        return "first teacher, which is fine-tuning: no round was better on the dev set"
+    return f"tagger of round {summary['kept_round']}"
+
+
 def print_result(result: Result) -> None:
     summary = result.summary
     if result.was_finished:
         results.print(f"{result.path}: this run is finished; nothing to do")
     if summary.get("history"):
         results.print(rounds_table(summary["history"]))
+        results.print(f"kept: the {_kept(summary)}")
     if summary.get("test"):
         print_scores(summary["test"])
     dev = "" if summary["dev_f1"] is None else f", F1 {summary['dev_f1']:.2f}"
@@ -62,4 +71,4 @@ def print_result(result: Result) -> None:
     results.print(f"model: {result.path / 'model'} ({summary['seconds']:.0f} s on {summary['device']})")
     if (result.path / "report.html").is_file():
         results.print(f"report: {result.path / 'report.html'}")
-    note(f"try it: echo 'A sentence of yours .' | sequst predict {result.path / 'model'} -")
+    note(f"try it: echo 'A sentence of yours .' | sequst predict {shlex.quote(str(result.path / 'model'))} -")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,7 +34,11 @@ def train(
     word_column: WordColumn = None,
     tag_column: TagColumn = None,
     drop_overlap: Annotated[
-        bool, typer.Option("--drop-overlap", help="Leave out training sentences that dev or test have.")
+        bool,
+        typer.Option(
+            "--drop-overlap",
+            help="Leave out what another file has: of labelled text what dev or test have, of unlabelled what any has.",
+        ),
     ] = False,
 ) -> None:
     """Train a tagger. Everything is checked before the run begins; a killed run goes on with --resume."""
@@ -88,7 +93,12 @@ def train(
     except KeyboardInterrupt:
         progress.end()
         begun = place is not None and (Path(place) / "run.json").is_file()
-        fail(f"stopped; go on with: sequst train --resume {place}" if begun else "stopped before the run began", 130)
+        fail(
+            f"stopped; go on with: sequst train --resume {shlex.quote(str(place))}"
+            if begun
+            else "stopped before the run began",
+            130,
+        )
     print_result(result)
 
 

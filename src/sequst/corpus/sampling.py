@@ -96,12 +96,15 @@ def sample_dev(sentences: Sequence[Sentence], shots: int, seed: int) -> tuple[li
     """(places of the dev sentences, types of which fewer were found and how many): K sentences of every type, the rarest first,
     without taking more than half of the sentences of any type. Sentences with the same words count once."""
     rng = random.Random(seed)
-    found = {s.words: (i, {span.type for span in spans(s.tags or ())}) for i, s in reversed(list(enumerate(sentences)))}
+    found: dict[tuple[str, ...], tuple[int, set[str]]] = {}
+    for i, sentence in enumerate(sentences):  # all copies of a sentence go with it, and what any of them holds
+        _, types = found.setdefault(sentence.words, (i, set()))
+        types.update(span.type for span in spans(sentence.tags or ()))
     there = Counter(type_ for _, types in found.values() for type_ in types)
     taken: Counter[str] = Counter()
     chosen: list[int] = []
     for type_ in sorted(there, key=lambda t: (there[t], t)):
-        candidates = [(i, types) for i, types in sorted(found.values()) if type_ in types and i not in chosen]
+        candidates = [(i, types) for i, types in found.values() if type_ in types and i not in chosen]
         rng.shuffle(candidates)
         for i, types in candidates:
             if taken[type_] < shots and all(2 * (taken[t] + 1) <= there[t] for t in types):

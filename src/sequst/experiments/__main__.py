@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import sys
 from pathlib import Path
 
+from sequst.errors import SequstError
 from sequst.experiments.cells import Cell, run_cells
+from sequst.methods.registry import find_method
 
 log = logging.getLogger("sequst")
 
@@ -41,9 +44,17 @@ def main() -> None:
         for seed in options.seed
         for dataset in options.dataset
     ]  # fmt: skip
-    for line in run_cells(
-        cells, Path(options.data), Path(options.output), jobs=options.jobs, commit=options.commit, device=options.device
-    ):
+    if options.jobs < 1:
+        parser.error(f"--jobs {options.jobs}: at least 1")
+    try:
+        if options.shots is None and find_method(options.method).unlabeled:
+            parser.error(f"--method {options.method} learns from unlabelled sentences, which --shots K leaves")
+        lines = run_cells(
+            cells, Path(options.data), Path(options.output), jobs=options.jobs, commit=options.commit, device=options.device
+        )
+    except SequstError as error:
+        sys.exit(f"error: {error}")
+    for line in lines:
         log.info("%s seed %s %s: F1 %.2f in %.0f s", line["dataset"], line["seed"], line["recipe"], line["f1"], line["seconds"])
 
 

@@ -122,7 +122,7 @@ def run_cells(
     The rounds of self-training go to a file beside it: NAME.jsonl has its rounds in NAME.rounds.jsonl.
     """
     done = {key_of(line) for line in read_results(output)}
-    todo = [cell for cell in cells if cell.key not in done]
+    todo = list({cell.key: cell for cell in cells if cell.key not in done}.values())
     commit = commit or current_commit()
     lines: list[dict[str, Any]] = []
     failed: list[str] = []
@@ -146,7 +146,15 @@ def run_cells(
 def read_results(path: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+    lines = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            lines.append(json.loads(line))
+        except ValueError:
+            raise SequstError(
+                f"{path}:{number}: no line of JSON, perhaps cut off; delete it, and its cell runs again"
+            ) from None
+    return lines
 
 
 def append_result(path: Path, line: Mapping[str, Any]) -> None:

@@ -18,7 +18,7 @@ import torch
 
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.writing import write_jsonl
-from sequst.errors import SequstError, UsageError
+from sequst.errors import SequstError, UsageError, shorten
 from sequst.evaluation.evaluating import Evaluation, evaluate
 from sequst.inputs import STDIN, require_one_stdin
 from sequst.methods.registry import Method, find_method
@@ -169,6 +169,7 @@ def _summary(run: Run, method: Method, dev: Evaluation | None) -> dict[str, Any]
         "dev_set": run.data.dev_policy,
         "dev_f1": None if dev is None else dev.total.f1,
         "rounds": max(0, len(run.history) - 1),
+        "kept_round": run.kept_round,
         "history": run.history,
         "seconds": run.seconds,
         **describe_device(run.accelerator),
@@ -214,6 +215,11 @@ def _as_file(role: str, source: Source, spool: Path) -> DataFile:
             stream = sys.stdin.buffer if stdin else stack.enter_context(Path(source.path).open("rb"))
             shutil.copyfileobj(stream, stack.enter_context((spool / role).open("wb")))
         return dataclasses.replace(source, path=str(spool / role), shown="<stdin>" if stdin else source.path)
+    strangers = [each for each in source if not isinstance(each, Sentence)]
+    if strangers:
+        raise UsageError(
+            f"{role}: found {shorten(strangers[0])} in it; give a file, or a list of Sentence, e.g. of sequst.read(FILE)"
+        )
     copy = spool / f"{role}.jsonl"
     write_jsonl(copy, source)
     return DataFile(str(copy), shown=role)

@@ -23,8 +23,9 @@ from sequst.objectives.consistency import GaussianConsistency
 from sequst.objectives.masked import HuberisedCrossEntropy, WordLoss
 from sequst.tagger.batches import Batch
 from sequst.tagger.tagger import Tagger
+from sequst.training.loop import Outcome
 from sequst.training.objective import Objective
-from sequst.training.run import Run
+from sequst.training.run import PhaseStopped, Run
 from sequst.training.seeds import derive
 from sequst.uncertainty.beliefs import Beliefs
 from sequst.uncertainty.selectors import Selector
@@ -99,14 +100,17 @@ def self_train(run: Run, parts: Parts) -> Tagger:
         noise = derive(run.settings.seed, round_, "regulariser")
         regulariser = parts.regulariser(student, noise) if parts.regulariser is not None else None
         learning = PseudoLabelledWords(parts.loss, regulariser)
-        student_f1 = run.train(student, examples, learning, run.settings.student, round_, "student").dev_f1
-
-        teacher, previous_f1 = student, teacher_f1
-        labelled = run.examples(teacher, run.data.labeled)
-        teacher_f1 = run.train(teacher, labelled, LabelledWords(), run.settings.retune, round_, "retune").dev_f1
-        scores = {"student_f1": student_f1, "teacher_f1": teacher_f1}
+        try:
+            learnt = run.train(student, examples, learning, run.settings.student, round_, "student")
+            teacher, previous_f1 = student, teacher_f1
+            labelled = run.examples(teacher, run.data.labeled)
+            teacher_f1 = run.train(teacher, labelled, LabelledWords(), run.settings.retune, round_, "retune").dev_f1
+        except PhaseStopped as stop:
+            run.progress.note(f"warning: {stop}\nwhat came before it is kept")
+            break
+        scores = {"student_f1": learnt.dev_f1, "teacher_f1": teacher_f1}
         run.end_round({"round": round_, **scores, **_diagnosis(run, beliefs, before, selected)})
-        _warn_of_a_weak_student(run, parts, student_f1, previous_f1)
+        _warn_of_a_weak_student(run, parts, learnt, previous_f1)
 
         before = beliefs
         f1 = scores[f"{run.settings.keep}_f1"]
@@ -118,7 +122,7 @@ def self_train(run: Run, parts: Parts) -> Tagger:
         if round_ - last_rise >= run.settings.patience:
             run.progress.note(f"no better {run.settings.keep} for {run.settings.patience} rounds: stopping")
             break
-    run.progress.note(f"the {'first teacher' if best[-1][0] == 0 else run.settings.keep} of round {best[-1][0]} is kept")
+    run.kept_round = best[-1][0]
     return run.finished_tagger(*best[-1])
 
 
@@ -144,12 +148,12 @@ def _diagnosis(run: Run, beliefs: Beliefs, before: Beliefs | None, selected: NDA
     return {"selected": float(100.0 * selected.mean()), "agreement": agreement, **errors}
 
 
-def _warn_of_a_weak_student(run: Run, parts: Parts, student_f1: float | None, teacher_f1: float | None) -> None:
-    if student_f1 is None or teacher_f1 is None or student_f1 >= teacher_f1 - FAR_BELOW:
+def _warn_of_a_weak_student(run: Run, parts: Parts, student: Outcome, teacher_f1: float | None) -> None:
+    if student.dev_f1 is None or teacher_f1 is None or student.dev_f1 >= teacher_f1 - FAR_BELOW:
         return
-    causes = f"it was trained too briefly (student.epochs {run.settings.student.epochs:g})"
+    causes = f"it was trained too briefly ({student.steps} steps; student.epochs, student.min_steps)"
     if isinstance(parts.loss, HuberisedCrossEntropy):
         causes += f", or robust.tau or robust.warmup is too small for {len(run.labels)} tags"
     run.progress.note(
-        f"warning: the student's dev F1 of {student_f1:.1f} is far below its teacher's {teacher_f1:.1f}; likely {causes}"
+        f"warning: the student's dev F1 of {student.dev_f1:.1f} is far below its teacher's {teacher_f1:.1f}; likely {causes}"
     )

@@ -1,8 +1,8 @@
 """Virtual adversarial training (Miyato et al. 2017) and its sequence form, SeqVAT (Chen et al. 2020).
 
 One phase, as long as fine-tuning: every step learns a batch of labelled sentences, and keeps the predictions for a batch of
-unlabelled ones where they are under the perturbation of their word embeddings that would move them most. Decided here, where the
-papers are silent:
+unlabelled ones where they are under the perturbation of their word embeddings that would move them most. Decided here, where
+the papers are silent:
 
 - the perturbation is normalised over a sentence and `vat.epsilon` times the mean norm of its embeddings long;
 - both sides of the divergence see the same dropout masks, or it would measure dropout;
@@ -46,8 +46,8 @@ def adversarial(run: Run, apart: Divergence) -> Tagger:
 
 def word_divergence(tagger: Tagger, batch: Batch, clean: Tensor, other: Tensor) -> Tensor:
     """The mean KL of the words' distributions."""
-    sides = (tagger.head.log_probs(scores, batch.word_mask) for scores in (clean, other))
-    return torch.where(batch.owned, divergence(*sides), 0.0).sum() / batch.owned.sum().clamp(min=1)
+    first, second = (tagger.head.log_probs(scores, batch.word_mask) for scores in (clean, other))
+    return torch.where(batch.owned, divergence(first, second), 0.0).sum() / batch.owned.sum().clamp(min=1)
 
 
 class LabelledAndAdversarial(LabelledWords):

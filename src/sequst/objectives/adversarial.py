@@ -23,8 +23,8 @@ def adversarial_direction(
 ) -> Tensor:
     """The direction (B, L, E), of norm 1 over each sentence, in which the divergence grows fastest: one power iteration.
 
-    `divergence` gives one number from embeddings and is 0, with a gradient of 0, at these ones. So its gradient is taken a small
-    `step` away in a random direction, which is then turned towards the one that moves it most.
+    `divergence` gives one number from embeddings and is 0, with a gradient of 0, at these ones. So its gradient is taken a
+    small `step` away in a random direction, which is then turned towards the one that moves it most.
     """
     random = torch.randn(embeddings.shape, generator=generator, device=generator.device).to(embeddings)
     away = (step * unit(random, mask)).requires_grad_()

@@ -169,7 +169,7 @@ def _draw_shots(labeled: list[Sentence], shots: int, seed: int) -> tuple[list[Se
     policy = f"{len(dev)} of the {len(labeled)} labelled sentences, {shots} of every type"
     policy += f" (fewer of {', '.join(short)})" if short else ""
     copies = len(labeled) - len(kept) - len(dev)
-    policy += f", {copies} copies of them left out" if copies else ""
+    policy += f", {copies} more with the same words left out" if copies else ""
     return kept, dev, f"{policy}, drawn with seed {seed}; the best weights on it are kept"
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
+import shlex
 import shutil
 from pathlib import Path
 from typing import IO, Any
@@ -45,7 +46,7 @@ class RunDirectory:
         path = Path(path)
         with explained(path):
             if (path / "run.json").is_file():
-                way_out = f"continue it with `sequst train --resume {path}` or name another folder"
+                way_out = f"continue it with `sequst train --resume {shlex.quote(str(path))}` or name another folder"
                 raise UsageError(f"--output {path} holds a run already; {way_out}")
         return require_free(path, "--output")
 

@@ -37,6 +37,10 @@ _PROBABILITIES: dict[str, Probabilities] = {"hard": "none", "soft": "plain", "me
 """What beliefs must hold for each kind of pseudo-label."""
 
 
+class PhaseStopped(SequstError):
+    """A phase whose loss or gradients were not finite."""
+
+
 class Run:
     """Settings, data and the directory, with `new_tagger` and `train` on top of them."""
 
@@ -51,6 +55,8 @@ class Run:
         """A line for every round of self-training, the first teacher's included."""
         self.last_selection: tuple[Beliefs, NDArray[np.bool_]] | None = None
         """Of the last round: what the teacher believed of the unlabelled words, and which of them were selected."""
+        self.kept_round: int | None = None
+        """The round of self-training whose tagger is kept."""
         self.seconds = 0.0
         """Time spent in phases, those of earlier processes included."""
         directory.clear_metrics()  # what earlier processes recorded is recorded again as the run passes it
@@ -185,16 +191,18 @@ class Run:
         """Add a line to metrics.jsonl. A method that records between phases does so again when the run is resumed."""
         self.directory.record(line)
 
-    def _explain(self, stop: Diverged, tagger: Tagger, phase: Phase, round_: int, name: str) -> SequstError:
+    def _explain(self, stop: Diverged, tagger: Tagger, phase: Phase, round_: int, name: str) -> PhaseStopped:
         """Keep the last weights that were good, and say so. A phase has the name of its settings."""
+        told = f"phase {name} of round {round_}: {stop.what} is not finite at step {stop.step} of {stop.steps}"
+        advice = f"Begin a new run with a lower rate, e.g. --set {name}.learning_rate={phase.learning_rate / 4:g}"
+        if self.accelerator.mixed_precision != "no":
+            advice += ", or with --set precision=fp32"
+        if stop.good_step == 0:
+            return PhaseStopped(f"{told}\n{advice}")
         kept = self.directory.phase(round_, name) / "last-good"
         tagger.eval()
         tagger.save(kept, {"stopped": str(stop)})
-        return SequstError(
-            f"phase {name} of round {round_}: {stop.what} is not finite at step {stop.step} of {stop.steps}.\n"
-            f"The tagger after step {stop.good_step}, still good, is in {kept}. Begin a new run with a lower rate, "
-            f"e.g. --set {name}.learning_rate={phase.learning_rate / 4:g}, or with --set precision=fp32"
-        )
+        return PhaseStopped(f"{told}\nThe tagger after step {stop.good_step}, still good, is in {kept}. {advice}")
 
     @torch.no_grad()
     def standardise(self, tagger: Tagger, examples: Examples) -> None:

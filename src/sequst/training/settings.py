@@ -211,19 +211,11 @@ _CHOICES = {
     "pseudo_labels": ("hard", "soft", "mean"),
 }
 _POSITIVE = {"learning_rate", "head_learning_rate", "epochs", "batch_size", "max_gradient_norm", "max_length"}
-_POSITIVE |= {"passes", "share", "samples", "patience", "max_rounds", "epsilon", "step", "paths"}
+_POSITIVE |= {"passes", "samples", "patience", "max_rounds", "epsilon", "step", "paths"}
 _SHARES = {"warmup", "dev_fraction"}
-_MAY_BE_ZERO = {
-    "min_steps",
-    "weight_decay",
-    "evaluations",
-    "overlap",
-    "checkpoint_seconds",
-    "seed",
-    "tau",
-    "prior",
-    "dev_shots",
-}
+_MAY_BE_ZERO = {"min_steps", "weight_decay", "evaluations", "overlap", "checkpoint_seconds", "seed", "weight", "dev_shots"}
+_MAY_BE_ZERO |= {"entropy"}
+_ZERO_OR_FROM = {"tau": 1.0, "prior": 1e-3}
 
 
 def _check_ranges(settings: Any, prefix: str = "") -> None:
@@ -235,6 +227,12 @@ def _check_ranges(settings: Any, prefix: str = "") -> None:
             raise UsageError(f"setting {name}={value}: must be a finite number")
         elif item.name in _CHOICES and isinstance(value, str) and value not in _CHOICES[item.name]:
             raise UsageError(f"setting {name}={value!r}: must be one of {', '.join(_CHOICES[item.name])}")
+        elif isinstance(value, str):
+            continue
+        elif item.name == "share" and not 0 < value <= 1:
+            raise UsageError(f"setting {name}={value}: must be above 0 and at most 1")
+        elif item.name in _ZERO_OR_FROM and value != 0 and not value >= _ZERO_OR_FROM[item.name]:
+            raise UsageError(f"setting {name}={value}: must be 0 or at least {_ZERO_OR_FROM[item.name]:g}")
         elif item.name in _POSITIVE and value <= 0:
             raise UsageError(f"setting {name}={value}: must be above 0")
         elif item.name in _SHARES and not 0 <= value < 1:

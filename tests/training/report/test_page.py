@@ -115,6 +115,20 @@ def test_a_run_without_rounds_dev_or_test(split: Split, tiny_encoder: str, tmp_p
     assert re.search(r"sequst predict \S+/run/model raw.txt", " ".join(text))
 
 
+def test_what_was_not_measured_is_not_told(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    long = Sentence(("x" * 5000, "\u202eevil", "Paris"), None, 1)
+    run = train(
+        split.labeled, tmp_path / "run", unlabeled=[*split.unlabeled[:5], long], encoder=tiny_encoder, method="sst",
+        **{**OPTIONS, "max_rounds": 1},
+    )  # fmt: skip
+    page = Page(run.path / "report.html")
+    assert not any("information gain" in told for _, told in page.marked)
+    source = (run.path / "report.html").read_text()
+    assert "x" * 81 not in source
+    assert "<bdi>\u202eevil</bdi>" in source
+    assert "The tagger of\nround 1 is kept." in source
+
+
 def test_a_page_that_cannot_be_made_is_not_worth_the_run(
     split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,7 @@ SHOWN = 12
 """Pseudo-labelled sentences to show of each kind."""
 LONGEST = 60
 """Words of a sentence to show."""
+LONGEST_WORD = 80
 
 
 def write_report(run: Run, summary: Mapping[str, Any], dev: Evaluation | None, test: Evaluation | None) -> None:
@@ -173,12 +174,15 @@ def _words(run: Run, beliefs: Beliefs, selected: NDArray[np.bool_], number: int)
     tags = [run.labels[label] for label in beliefs.labels[start:end]]
     truth = run.data.hidden_tags[number]
     starts = {span.start for span in spans(tags)}
+    uncertain = beliefs.information_gain.any()  # without passes of MC dropout nothing is known of it
     for i, text in enumerate(run.data.unlabeled[number].words[:LONGEST]):
         at = start + i
-        told = f"{tags[i]}, confidence {beliefs.confidence[at]:.0%}, information gain {beliefs.information_gain[at]:.3f}"
+        told = f"{tags[i]}, confidence {beliefs.confidence[at]:.0%}"
+        told += f", information gain {beliefs.information_gain[at]:.3f}" if uncertain else ""
         wrong = truth is not None and truth[i] != tags[i]
         told += f"; the file says {truth[i]}" if truth is not None and wrong else ""
         type_ = "" if tags[i] == OUTSIDE else tags[i][2:]
+        text = text if len(text) <= LONGEST_WORD else f"{text[:LONGEST_WORD]}\u2026"
         yield Word(text, type_, i in starts, bool(selected[at]), wrong, told)
     if end - start > LONGEST:
         yield Word("\u2026", "", False, False, False, f"{end - start - LONGEST} more words")
