@@ -14,8 +14,8 @@ from torch import Tensor
 def unit(direction: Tensor, mask: Tensor) -> Tensor:
     """Directions (B, L, E) with the padding at 0 and a norm of 1 over each sentence; 0 where there is no direction at all."""
     direction = direction * mask.unsqueeze(-1)
-    norm = direction.flatten(1).norm(dim=1)
-    return direction / norm.clamp(min=1e-12)[:, None, None]
+    norm = torch.linalg.vector_norm(direction.flatten(1), dim=1)
+    return direction / norm.clamp(min=1e-12).view(-1, 1, 1)
 
 
 def adversarial_direction(
@@ -34,8 +34,8 @@ def adversarial_direction(
 
 def perturbation_size(embeddings: Tensor, mask: Tensor, epsilon: float) -> Tensor:
     """(B, 1, 1): `epsilon` times the mean norm of the embeddings of each sentence, so that one setting fits every encoder."""
-    norms = embeddings.detach().norm(dim=-1) * mask
-    return (epsilon * norms.sum(1) / mask.sum(1).clamp(min=1))[:, None, None]
+    norms = torch.linalg.vector_norm(embeddings.detach(), dim=-1) * mask
+    return (epsilon * norms.sum(1) / mask.sum(1).clamp(min=1)).view(-1, 1, 1)
 
 
 def entropy_of(log_probs: Tensor, words: Tensor) -> Tensor:
