@@ -17,4 +17,4 @@ def methods(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")]
         typer.echo(json.dumps(rows))
         return
     for method in METHODS.values():
-        results.print(f"{method.name:12} {method.summary} ({method.source})")
+        results.print(f"{method.name:18} {method.summary} ({method.source})")

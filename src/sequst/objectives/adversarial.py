@@ -14,7 +14,7 @@ from torch import Tensor
 def unit(direction: Tensor, mask: Tensor) -> Tensor:
     """Directions (B, L, E) with the padding at 0 and a norm of 1 over each sentence; 0 where there is no direction at all."""
     direction = direction * mask.unsqueeze(-1)
-    norm = torch.linalg.vector_norm(direction.flatten(1), dim=1)
+    norm: Tensor = torch.linalg.vector_norm(direction.flatten(1), dim=1)
     return direction / norm.clamp(min=1e-12).view(-1, 1, 1)
 
 
@@ -34,7 +34,7 @@ def adversarial_direction(
 
 def perturbation_size(embeddings: Tensor, mask: Tensor, epsilon: float) -> Tensor:
     """(B, 1, 1): `epsilon` times the mean norm of the embeddings of each sentence, so that one setting fits every encoder."""
-    norms = torch.linalg.vector_norm(embeddings.detach(), dim=-1) * mask
+    norms: Tensor = torch.linalg.vector_norm(embeddings.detach(), dim=-1) * mask
     return (epsilon * norms.sum(1) / mask.sum(1).clamp(min=1)).view(-1, 1, 1)
 
 
