@@ -10,7 +10,9 @@ from sequst.corpus.sampling import Split
 from sequst.methods.running import train
 from sequst.methods.vat import same_dropout, word_divergence
 from sequst.objectives.adversarial import adversarial_direction, unit
+from sequst.objectives.consistency import divergence
 from sequst.tagger.batches import collate
+from sequst.tagger.tagger import Tagger
 from tests.methods.test_self_training import QUICK, metrics, same_weights
 
 
@@ -51,6 +53,31 @@ def test_the_perturbation_found_moves_more_than_random_ones(split: Split, tiny_e
         found = apart(embeddings + worst)
         others = [apart(embeddings + unit(torch.randn(embeddings.shape, generator=rng), mask)) for _ in range(10)]
     assert found > 1.5 * max(others)
+
+
+@pytest.mark.parametrize("head", ["softmax", "crf"])
+def test_the_clean_side_is_a_target(head: str, tiny_encoder: str) -> None:
+    """The gradient of everything, a chain's own scores included, is that towards fixed probabilities."""
+    tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-X", "I-X"], seed=1, head=head, constrained=False).eval()
+    batch = collate(tagger.splitter.windows([("one", "two", "three", "four")]), [0], tagger.pad_id)
+    rng = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in tagger.head.parameters(recurse=False):
+            parameter.normal_(generator=rng)
+    clean, other = (torch.randn(1, 4, 3, generator=rng) for _ in range(2))
+    fixed = tagger.head.log_probs(clean, batch.rows).detach()
+    learners = [tagger.head.linear.bias, *tagger.head.parameters(recurse=False)]
+    found, expected = (
+        torch.autograd.grad(loss, learners, allow_unused=True)
+        for loss in (
+            word_divergence(tagger, batch, clean, other + tagger.head.linear.bias),
+            divergence(fixed, tagger.head.log_probs(other + tagger.head.linear.bias, batch.rows)).mean(),
+        )
+    )
+    for one, two in zip(found, expected, strict=True):
+        assert one is not None
+        assert two is not None
+        assert torch.allclose(one, two, atol=1e-6)
 
 
 def test_a_killed_run_would_see_the_same_unlabelled_batches(split: Split, tiny_encoder: str, tmp_path: Path) -> None:

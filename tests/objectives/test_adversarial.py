@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from sequst.objectives.adversarial import adversarial_direction, entropy_of, perturbation_size, unit
+from sequst.objectives.adversarial import adversarial_direction, entropy_of, mean_norm, unit
 
 MASK = torch.tensor([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0]])
 
@@ -13,6 +13,8 @@ def test_directions_have_norm_one_over_a_sentence() -> None:
     assert torch.allclose(found.flatten(1).norm(dim=1), torch.ones(2))
     assert not found[1, 2].any()
     assert not unit(torch.zeros(2, 3, 4), MASK).any()
+    tiny = unit(1e-20 * torch.randn(2, 3, 4), MASK)
+    assert torch.allclose(tiny.flatten(1).norm(dim=1), torch.ones(2))
 
 
 def test_the_direction_is_the_one_that_moves_most() -> None:
@@ -33,11 +35,11 @@ def test_the_direction_is_the_one_that_moves_most() -> None:
         assert divergence(embeddings + worst) > divergence(embeddings + random)
 
 
-def test_the_size_follows_the_embeddings() -> None:
+def test_the_mean_norm_is_of_what_is_no_padding() -> None:
     embeddings = torch.zeros(2, 3, 4)
     embeddings[0, :, 0] = torch.tensor([1.0, 2.0, 3.0])
     embeddings[1, :, 1] = torch.tensor([4.0, 6.0, 1000.0])  # the last is padding
-    assert perturbation_size(embeddings, MASK, 0.5).flatten().tolist() == [1.0, 2.5]
+    assert mean_norm(embeddings, MASK).flatten().tolist() == [2.0, 5.0]
 
 
 def test_entropy() -> None:

@@ -36,6 +36,14 @@ def test_fewer_paths_tell_less_and_never_below_nothing() -> None:
     assert path_divergence(clean, clean, 3).abs().max().item() == pytest.approx(0.0, abs=1e-9)
 
 
+def test_in_single_precision() -> None:
+    for seed in range(5):
+        exact, other = pair(seed)
+        both = [Chain(*(part if part.dtype == torch.bool else part.float() for part in side)) for side in (exact, other)]
+        assert torch.allclose(path_divergence(*both, 5).double(), path_divergence(exact, other, 5), rtol=1e-3, atol=1e-5)
+        assert path_divergence(both[0], both[0], 5).abs().max() < 1e-5
+
+
 def test_by_hand_with_the_rest_in_one_bin() -> None:
     clean, other = pair(3)
     k = 2

@@ -7,11 +7,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from sequst.tagger.batches import IGNORED
+from sequst.tagger.batches import IGNORED, Rows
 from sequst.tagger.chain import path_score
 from sequst.tagger.head import CrfHead, SoftmaxHead
 
-EVERY = torch.ones(1, 1, dtype=torch.bool)
+
+def rows(words: Tensor) -> Rows:
+    return Rows(words, torch.ones(len(words), dtype=torch.bool))
+
+
+EVERY = rows(torch.ones(1, 1, dtype=torch.bool))
 LABELS = ["O", "B-X", "I-X"]
 
 
@@ -79,7 +84,7 @@ def test_the_seed_decides_the_first_weights() -> None:
 def test_cross_entropy_by_hand() -> None:
     head = SoftmaxHead(4, 2, dropout=0.0)
     scores = torch.tensor([[[0.5, 0.5], [0.25, 0.75], [0.9, 0.1]]]).log()
-    words = torch.ones(1, 3, dtype=torch.bool)
+    words = rows(torch.ones(1, 3, dtype=torch.bool))
     expected = -(math.log(0.5) + math.log(0.75)) / 2
     assert head.loss(scores, torch.tensor([[0, 1, IGNORED]]), words).item() == pytest.approx(expected, rel=1e-6)
     nothing = head.loss(scores.requires_grad_(), torch.full((1, 3), IGNORED), words)
@@ -93,7 +98,7 @@ def test_cross_entropy_by_hand() -> None:
 def test_gradient_of_the_loss(kind: str) -> None:
     head = (SoftmaxHead(4, 3, 0.0) if kind == "softmax" else CrfHead(4, LABELS, 0.0, constrained=False)).double()
     scores = torch.randn(2, 3, 3, dtype=torch.double, requires_grad=True)
-    words = torch.tensor([[True, True, False], [True, True, True]])
+    words = rows(torch.tensor([[True, True, False], [True, True, True]]))
     labels = torch.tensor([[0, 1, IGNORED], [1, IGNORED, 2]])
     assert torch.autograd.gradcheck(lambda x: head.loss(x, labels, words), scores)
 
@@ -111,7 +116,7 @@ def random_chain(constrained: bool) -> CrfHead:
 def test_a_chain_that_knows_some_labels_sums_over_the_others(constrained: bool) -> None:
     head = random_chain(constrained)
     scores = torch.randn(1, 4, 3, generator=torch.Generator().manual_seed(2), dtype=torch.double)
-    words = torch.tensor([[True, True, True, False]])
+    words = rows(torch.tensor([[True, True, True, False]]))
     labels = torch.tensor([[IGNORED, 2, 0, IGNORED]])
     chain = head.chain(scores, words)
     weights = {
@@ -131,6 +136,6 @@ def test_a_chain_that_knows_some_labels_sums_over_the_others(constrained: bool) 
 
 def test_a_chain_at_its_start_is_a_softmax() -> None:
     crf, plain = CrfHead(16, LABELS, 0.0, seed=3, constrained=False).eval(), SoftmaxHead(16, 3, 0.0, seed=3).eval()
-    states, words = torch.randn(2, 5, 16), torch.ones(2, 5, dtype=torch.bool)
+    states, words = torch.randn(2, 5, 16), rows(torch.ones(2, 5, dtype=torch.bool))
     assert torch.allclose(crf(states, words), plain(states, words), atol=1e-6)
     assert torch.equal(crf.decode(crf.scores(states), words).labels, plain.decode(plain.scores(states), words).labels)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import transformers
 
 from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError
+from sequst.tagger.batches import collate
 from sequst.tagger.predicting import annotate
 from sequst.tagger.tagger import Tagger, labels_of
 
@@ -61,6 +63,7 @@ def test_a_chain_is_saved_and_found_again(tiny_encoder: str, tmp_path: Path) -> 
         assert p.confidences == pytest.approx(q.confidences, abs=1e-4)
         for tag, following in itertools.pairwise(("O", *p.tags)):
             assert not following.startswith("I-") or tag[2:] == following[2:]
+    assert len({file.stat().st_mode for file in (tmp_path / "m").iterdir()}) == 1
     assert transformers_tags(tmp_path / "m", SENTENCES[:1]) != [before[0].tags]  # it does not know the chain
     assert "knows nothing of the chain" in (tmp_path / "m" / "README.md").read_text()
     free = random_tagger(tiny_encoder, head="crf", constrained=False)
@@ -75,8 +78,37 @@ def test_a_chain_that_is_no_chain_is_an_error(content: bytes | None, tiny_encode
         (tmp_path / "m" / "crf.safetensors").unlink()
     else:
         (tmp_path / "m" / "crf.safetensors").write_bytes(content)
-    with pytest.raises(SequstError, match=r"the chain of the CRF in .*crf.safetensors"):
+    with pytest.raises(SequstError, match=r"the chain of the CRF in .*crf.safetensors|do not fit together"):
         Tagger.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("change", [{"head": "mlp"}, {"head": None}, {"head": "softmax"}, {"constrained": "no"}])
+def test_facts_that_do_not_fit_the_folder_are_an_error(change: dict[str, Any], tiny_encoder: str, tmp_path: Path) -> None:
+    random_tagger(tiny_encoder, head="crf").save(tmp_path / "m")
+    facts = json.loads((tmp_path / "m" / "sequst.json").read_text())
+    (tmp_path / "m" / "sequst.json").write_text(json.dumps({**facts, **change}))
+    with pytest.raises(SequstError, match=r"sequst\.json"):
+        Tagger.load(tmp_path / "m")
+
+
+def test_an_unknown_head(tiny_encoder: str) -> None:
+    with pytest.raises(UsageError, match="unknown head 'CRF'; use softmax or crf"):
+        Tagger.from_encoder(tiny_encoder, LABELS, head="CRF")
+
+
+def test_an_entity_across_the_cut_of_a_long_sentence(tiny_encoder: str) -> None:
+    """Without overlap a window may begin inside an entity: its first word must be allowed to be an I-."""
+    tagger = Tagger.from_encoder(tiny_encoder, LABELS, max_length=8, overlap=0, head="crf")
+    words, tags = ["a"] * 12, ["O"] * 5 + ["B-X"] + ["I-X"] * 4 + ["O"] * 2
+    windows = tagger.splitter.windows([words])
+    inside = [w for w in windows if w.first > 0 and w.owned[0] == 0 and tags[w.first] == "I-X"]
+    assert inside
+    batch = collate(windows, list(range(len(windows))), tagger.pad_id, [tagger.label_ids(tags)])
+    assert batch.opens.tolist() == [True] + [False] * (len(windows) - 1)
+    assert tagger.loss(batch) < 10
+    with torch.no_grad():
+        tagger.head.linear.bias[LABELS.index("I-X")] = 50.0
+    assert tagger.predict([tuple(words)])[0].tags[inside[0].first] == "I-X"  # type: ignore[index]
 
 
 def test_save_load_predict_gives_the_same_tags(tiny_encoder: str, tmp_path: Path) -> None:

@@ -57,8 +57,9 @@ class Cell:
 
     def settings(self, device: str = "auto") -> Settings:
         overrides = () if self.recipe == "default" else self.recipe.split()
+        head = None if self.head == "softmax" else self.head  # a recipe may name one too
         return load_settings(
-            None, overrides, method=self.method, encoder=self.encoder, head=self.head, seed=self.seed, device=device
+            None, overrides, method=self.method, encoder=self.encoder, head=head, seed=self.seed, device=device
         )
 
     @property

@@ -162,6 +162,7 @@ def _summary(run: Run, method: Method, dev: Evaluation | None) -> dict[str, Any]
     return {
         "method": method.name,
         "encoder": run.settings.encoder,
+        "head": run.settings.head,
         "seed": run.settings.seed,
         "settings_hash": run.settings.hash(method.unused),
         "labeled_sentences": len(run.data.labeled),

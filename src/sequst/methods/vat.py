@@ -6,21 +6,20 @@ the papers are silent:
 
 - the perturbation is normalised over a sentence and `vat.epsilon` times the mean norm of its embeddings long;
 - both sides of the divergence see the same dropout masks, or it would measure dropout;
-- the clean side is kept out of the gradient;
-- an unlabelled batch has as many sentences as a labelled one.
+- the clean side is kept out of the gradient, the perturbation is a constant, and the word embeddings learn from the other side;
+- an unlabelled batch has up to `teacher.batch_size` windows, as a labelled one.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
 
 from sequst.methods.finetune import LabelledWords
-from sequst.objectives.adversarial import adversarial_direction, entropy_of, perturbation_size
+from sequst.objectives.adversarial import adversarial_direction, entropy_of, mean_norm
 from sequst.objectives.consistency import divergence
 from sequst.tagger.batches import Batch, collate, plan
 from sequst.tagger.tagger import Tagger
@@ -46,8 +45,10 @@ def adversarial(run: Run, apart: Divergence) -> Tagger:
 
 def word_divergence(tagger: Tagger, batch: Batch, clean: Tensor, other: Tensor) -> Tensor:
     """The mean KL of the words' distributions."""
-    first, second = (tagger.head.log_probs(scores, batch.word_mask) for scores in (clean, other))
-    return torch.where(batch.owned, divergence(first, second), 0.0).sum() / batch.owned.sum().clamp(min=1)
+    with torch.no_grad():  # detached scores are not enough: a chain has scores of its own
+        target = tagger.head.log_probs(clean, batch.rows)
+    apart = divergence(target, tagger.head.log_probs(other, batch.rows))
+    return torch.where(batch.owned, apart, 0.0).sum() / batch.owned.sum().clamp(min=1)
 
 
 class LabelledAndAdversarial(LabelledWords):
@@ -58,10 +59,10 @@ class LabelledAndAdversarial(LabelledWords):
         self._windows = tagger.splitter.windows([s.words for s in run.data.unlabeled])
         self._rows = run.settings.teacher.batch_size
         self._seed = derive(run.settings.seed, 0, "unlabelled")
-        self._batches = len(self._plan(0))
-        self._turn, self._draw = [0], 0
+        self._current = 0, self._plan(0)
+        self._batches = len(self._current[1])
+        self._turn, self._step = [0], 0
 
-    @functools.lru_cache(maxsize=1)  # noqa: B019  # one pass at a time, and as short-lived as the phase
     def _plan(self, passes: int) -> list[list[int]]:
         lengths = [len(window.ids) for window in self._windows]
         return plan(lengths, max_rows=self._rows, max_tokens=MAX_TOKENS, seed=derive(self._seed, "order", passes))
@@ -69,8 +70,10 @@ class LabelledAndAdversarial(LabelledWords):
     def begin_step(self, step: int, steps: int) -> None:
         """Which unlabelled batch it is the turn of depends on the step alone, and so do the draws."""
         passes, place = divmod(step, self._batches)
-        batches = self._plan(passes)
-        self._turn, self._draw = batches[place % len(batches)], derive(self._seed, "draw", step)
+        if passes != self._current[0]:
+            self._current = passes, self._plan(passes)
+        batches = self._current[1]
+        self._turn, self._step = batches[place % len(batches)], step
 
     def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         labelled, _ = super().loss(tagger, batch)
@@ -82,23 +85,27 @@ class LabelledAndAdversarial(LabelledWords):
         return loss, {"labelled": labelled.detach(), "adversarial": apart.detach()}
 
     def _adversarial(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, Tensor]:
-        """(the divergence under the worst small change, the entropy of the clean predictions)."""
+        """(the divergence under the worst small change, the entropy of the clean predictions where it is asked for)."""
         embeddings = tagger.embeddings(batch)
+        dropout, draw = (derive(self._seed, what, self._step) for what in ("dropout", "direction"))
 
         def scores(inputs: Tensor) -> Tensor:
-            with same_dropout(tagger, self._draw):
+            with same_dropout(tagger, dropout):
                 return tagger.head.scores(tagger.hidden(batch, inputs))
 
-        clean = scores(embeddings)
+        with torch.set_grad_enabled(self._settings.entropy > 0):
+            clean = scores(embeddings)
         target = clean.detach()
-        generator = torch.Generator(tagger.device).manual_seed(self._draw)
         mask = batch.attention_mask.to(embeddings.dtype)
+        size = mean_norm(embeddings, mask)
         worst = adversarial_direction(
-            embeddings, mask, lambda inputs: self._apart(tagger, batch, target, scores(inputs)), generator, self._settings.step
-        )
-        moved = embeddings.detach() + perturbation_size(embeddings, mask, self._settings.epsilon) * worst
-        apart = self._apart(tagger, batch, target, scores(moved))
-        return apart, entropy_of(tagger.head.log_probs(clean, batch.word_mask), batch.owned)
+            embeddings, mask, lambda inputs: self._apart(tagger, batch, target, scores(inputs)),
+            torch.Generator(tagger.device).manual_seed(draw), self._settings.step * size,
+        )  # fmt: skip
+        apart = self._apart(tagger, batch, target, scores(embeddings + self._settings.epsilon * size * worst))
+        if self._settings.entropy == 0:
+            return apart, apart.new_zeros(())
+        return apart, entropy_of(tagger.head.log_probs(clean, batch.rows), batch.owned)
 
 
 @contextlib.contextmanager

@@ -14,12 +14,13 @@ from torch import Tensor
 def unit(direction: Tensor, mask: Tensor) -> Tensor:
     """Directions (B, L, E) with the padding at 0 and a norm of 1 over each sentence; 0 where there is no direction at all."""
     direction = direction * mask.unsqueeze(-1)
+    direction = direction / direction.abs().flatten(1).amax(1).clamp(min=1e-30).view(-1, 1, 1)  # it may be tiny
     norm: Tensor = torch.linalg.vector_norm(direction.flatten(1), dim=1)
     return direction / norm.clamp(min=1e-12).view(-1, 1, 1)
 
 
 def adversarial_direction(
-    embeddings: Tensor, mask: Tensor, divergence: Callable[[Tensor], Tensor], generator: torch.Generator, step: float
+    embeddings: Tensor, mask: Tensor, divergence: Callable[[Tensor], Tensor], generator: torch.Generator, step: float | Tensor
 ) -> Tensor:
     """The direction (B, L, E), of norm 1 over each sentence, in which the divergence grows fastest: one power iteration.
 
@@ -32,10 +33,10 @@ def adversarial_direction(
     return unit(gradient, mask).detach()
 
 
-def perturbation_size(embeddings: Tensor, mask: Tensor, epsilon: float) -> Tensor:
-    """(B, 1, 1): `epsilon` times the mean norm of the embeddings of each sentence, so that one setting fits every encoder."""
+def mean_norm(embeddings: Tensor, mask: Tensor) -> Tensor:
+    """(B, 1, 1): the mean norm of the embeddings of each sentence; lengths that are told in it fit every encoder."""
     norms: Tensor = torch.linalg.vector_norm(embeddings.detach(), dim=-1) * mask
-    return (epsilon * norms.sum(1) / mask.sum(1).clamp(min=1)).view(-1, 1, 1)
+    return (norms.sum(1) / mask.sum(1).clamp(min=1)).view(-1, 1, 1)
 
 
 def entropy_of(log_probs: Tensor, words: Tensor) -> Tensor:

@@ -27,5 +27,5 @@ def path_divergence(clean: Chain, other: Chain, k: int) -> Tensor:
 def _rest(p: Tensor, q: Tensor) -> Tensor:
     """The part of the KL that belongs to all that is left over; 0 where the clean side leaves nothing."""
     tiny = torch.finfo(p.dtype).eps
-    left_p, left_q = (1.0 - p).clamp(min=0.0), (1.0 - q).clamp(min=tiny)
-    return torch.where(left_p > tiny, left_p * (left_p.clamp(min=tiny).log() - left_q.log()), 0.0)
+    log_p, log_q = (torch.log1p(-told.clamp(max=1.0 - tiny)) for told in (p, q))
+    return torch.where(p < 1.0 - tiny, log_p.exp() * (log_p - log_q), 0.0)

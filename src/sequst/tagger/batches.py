@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,6 +25,13 @@ _POOL = 16
 """Training sorts by length within stretches of this many batches: little padding, and still a shuffled order."""
 
 
+class Rows(NamedTuple):
+    """What a head must know of the rows of a batch."""
+
+    words: Tensor  # (B, W) true where there is a word
+    opens: Tensor  # (B,) true where the row begins with the first word of its sentence
+
+
 @dataclass(frozen=True)
 class Batch:
     """B windows padded to the longest: L sub-words, W words."""
@@ -36,7 +43,12 @@ class Batch:
     owned: Tensor  # (B, W) true where this window decides the word's tag
     labels: Tensor | None  # (B, W) label, IGNORED where not owned; or (B, W, C) probabilities, 0 where not owned
     selected: Tensor  # (B, W) true where an owned word counts for the loss
-    rows: list[int]  # which windows these are
+    opens: Tensor  # (B,) true where a window begins its sentence
+    windows: list[int]  # which windows these are
+
+    @property
+    def rows(self) -> Rows:
+        return Rows(self.word_mask, self.opens)
 
     def to(self, device: torch.device) -> Batch:
         def move(x: Tensor) -> Tensor:
@@ -44,7 +56,7 @@ class Batch:
 
         return Batch(
             move(self.input_ids), move(self.attention_mask), move(self.heads), move(self.word_mask), move(self.owned),
-            None if self.labels is None else move(self.labels), move(self.selected), self.rows,
+            None if self.labels is None else move(self.labels), move(self.selected), move(self.opens), self.windows,
         )  # fmt: skip
 
 
@@ -104,7 +116,8 @@ def collate(
         counts[row, start:end] = True if selected is None else torch.tensor(selected[window.sentence][mine])
         if targets is not None and labels is not None:
             targets[row, start:end] = torch.as_tensor(labels[window.sentence][mine])
-    return Batch(input_ids, attention_mask, heads, word_mask, owned, targets, counts, rows)
+    opens = torch.tensor([window.first == 0 for window in chosen])
+    return Batch(input_ids, attention_mask, heads, word_mask, owned, targets, counts, opens, rows)
 
 
 def _no_labels(example: Labels, size: int, most: int) -> Tensor:

@@ -25,7 +25,7 @@ class Chain(NamedTuple):
     emissions: Tensor  # (B, L, C)
     mask: Tensor  # (B, L) true where there is a word
     transitions: Tensor  # (C, C) from a row's tag to a column's
-    start: Tensor  # (C,)
+    start: Tensor  # (C,), or (B, C) where rows begin in different ways
     end: Tensor  # (C,)
 
     @property
@@ -46,7 +46,8 @@ def path_score(chain: Chain, tags: Tensor) -> Tensor:
     between = chain.transitions[tags[..., :-1], tags[..., 1:]]
     score = torch.where(chain.mask, emissions, 0.0).sum(-1) + torch.where(chain.mask[..., 1:], between, 0.0).sum(-1)
     last = (chain.lengths - 1).clamp(min=0).expand(tags.shape[:-1])
-    ends = chain.start[tags[..., 0]] + chain.end[tags.gather(-1, last.unsqueeze(-1)).squeeze(-1)]
+    start = chain.start.expand(*tags.shape[:-1], -1).gather(-1, tags[..., :1]).squeeze(-1)
+    ends = start + chain.end[tags.gather(-1, last.unsqueeze(-1)).squeeze(-1)]
     return score + torch.where(chain.lengths > 0, ends, 0.0)
 
 

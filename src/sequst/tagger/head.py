@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from sequst.tagger.batches import IGNORED
+from sequst.tagger.batches import IGNORED, Rows
 from sequst.tagger.chain import FORBIDDEN, Chain, iob2_constraints, log_marginals, log_normaliser, viterbi
 
 
@@ -30,7 +30,7 @@ class Decoded(NamedTuple):
 
 
 class Head(nn.Module):
-    """What the two have in common. `words` (B, W) is true where there is a word."""
+    """What the two have in common."""
 
     kind: str
     mean: Tensor
@@ -61,21 +61,21 @@ class Head(nn.Module):
         states = (hidden - self.mean) * self.scale
         return self.linear(self.dropout(states) if dropout else states).float()  # type: ignore[no-any-return]
 
-    def forward(self, hidden: Tensor, words: Tensor, dropout: bool = True) -> Tensor:
+    def forward(self, hidden: Tensor, rows: Rows, dropout: bool = True) -> Tensor:
         """Hidden states (B, W, H) -> log probabilities (B, W, C)."""
-        return self.log_probs(self.scores(hidden, dropout), words)
+        return self.log_probs(self.scores(hidden, dropout), rows)
 
-    def chain(self, scores: Tensor, words: Tensor) -> Chain:
+    def chain(self, scores: Tensor, rows: Rows) -> Chain:
         """The distribution over tag sequences."""
         raise NotImplementedError
 
-    def log_probs(self, scores: Tensor, words: Tensor) -> Tensor:
+    def log_probs(self, scores: Tensor, rows: Rows) -> Tensor:
         raise NotImplementedError
 
-    def decode(self, scores: Tensor, words: Tensor) -> Decoded:
+    def decode(self, scores: Tensor, rows: Rows) -> Decoded:
         raise NotImplementedError
 
-    def loss(self, scores: Tensor, labels: Tensor, words: Tensor) -> Tensor:
+    def loss(self, scores: Tensor, labels: Tensor, rows: Rows) -> Tensor:
         """The loss of labelled words, a mean; those whose label is IGNORED do not count."""
         raise NotImplementedError
 
@@ -102,23 +102,23 @@ class SoftmaxHead(Head):
 
     kind = "softmax"
 
-    def chain(self, scores: Tensor, words: Tensor) -> Chain:
+    def chain(self, scores: Tensor, rows: Rows) -> Chain:
         """Words that know nothing of each other are a chain without transitions."""
         nothing = scores.new_zeros(scores.shape[-1])
-        return Chain(scores, words, nothing.expand(len(nothing), -1), nothing, nothing)
+        return Chain(scores, rows.words, nothing.expand(len(nothing), -1), nothing, nothing)
 
-    def log_probs(self, scores: Tensor, words: Tensor) -> Tensor:
+    def log_probs(self, scores: Tensor, rows: Rows) -> Tensor:
         return torch.log_softmax(scores, dim=-1)
 
-    def decode(self, scores: Tensor, words: Tensor) -> Decoded:
+    def decode(self, scores: Tensor, rows: Rows) -> Decoded:
         """The raw argmax."""
-        log_probs = self.log_probs(scores, words)
+        log_probs = self.log_probs(scores, rows)
         return Decoded(log_probs.argmax(-1), log_probs)
 
-    def loss(self, scores: Tensor, labels: Tensor, words: Tensor) -> Tensor:
+    def loss(self, scores: Tensor, labels: Tensor, rows: Rows) -> Tensor:
         """Cross-entropy."""
         total = nn.functional.nll_loss(
-            self.log_probs(scores, words).flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum"
+            self.log_probs(scores, rows).flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum"
         )
         return total / (labels != IGNORED).sum().clamp(min=1)
 
@@ -126,7 +126,7 @@ class SoftmaxHead(Head):
 class CrfHead(Head):
     """A linear chain over the words of a window: probabilities are marginals, tags the best path.
 
-    With `constrained` what IOB2 does not allow has probability 0.
+    With `constrained` what IOB2 does not allow within a window has probability 0.
     """
 
     kind = "crf"
@@ -143,28 +143,30 @@ class CrfHead(Head):
         self.register_buffer("forbidden", transitions if constrained else torch.zeros_like(transitions), persistent=False)
         self.register_buffer("forbidden_start", start if constrained else torch.zeros_like(start), persistent=False)
 
-    def chain(self, scores: Tensor, words: Tensor) -> Chain:
-        return Chain(scores, words, self.transitions + self.forbidden, self.start + self.forbidden_start, self.end)
+    def chain(self, scores: Tensor, rows: Rows) -> Chain:
+        # a window that begins inside a sentence may begin inside an entity
+        start = self.start + torch.where(rows.opens.unsqueeze(-1), self.forbidden_start, 0.0)  # (B, C)
+        return Chain(scores, rows.words, self.transitions + self.forbidden, start, self.end)
 
-    def log_probs(self, scores: Tensor, words: Tensor) -> Tensor:
+    def log_probs(self, scores: Tensor, rows: Rows) -> Tensor:
         """Forward-backward marginals."""
-        return log_marginals(self.chain(scores, words))
+        return log_marginals(self.chain(scores, rows))
 
-    def decode(self, scores: Tensor, words: Tensor) -> Decoded:
+    def decode(self, scores: Tensor, rows: Rows) -> Decoded:
         """The best path, and the marginals of its tags."""
-        chain = self.chain(scores, words)
+        chain = self.chain(scores, rows)
         return Decoded(viterbi(chain)[0], log_marginals(chain))
 
-    def loss(self, scores: Tensor, labels: Tensor, words: Tensor) -> Tensor:
+    def loss(self, scores: Tensor, labels: Tensor, rows: Rows) -> Tensor:
         """The negative log likelihood of the labels, a mean over labelled words.
 
         Words of a window that carry no label here, for another window owns them, are summed over.
         """
         known = labels != IGNORED
         other = torch.ones_like(scores, dtype=torch.bool).scatter(-1, labels.clamp(min=0).unsqueeze(-1), False)
-        chain = self.chain(scores, words)
+        chain = self.chain(scores, rows)
         bound = chain._replace(emissions=scores.masked_fill(other & known.unsqueeze(-1), FORBIDDEN))
         return (log_normaliser(chain) - log_normaliser(bound)).sum() / known.sum().clamp(min=1)
 
 
-HEADS = ("softmax", "crf")
+HEADS = (SoftmaxHead.kind, CrfHead.kind)

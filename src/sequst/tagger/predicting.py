@@ -43,7 +43,7 @@ class Entity(NamedTuple):
 
 @dataclass(frozen=True)
 class Prediction:
-    """The tags of a sentence (the raw argmax), the probability of each, and the entities read from them leniently."""
+    """The tags of a sentence, the probability of each, and the entities read from them leniently."""
 
     sentence: Sentence
     tags: tuple[str, ...]

@@ -14,7 +14,7 @@ from sequst.errors import SequstError, UsageError, shorten
 from sequst.files import atomic_folder, read_json, write_json
 from sequst.tagger.card import model_card
 from sequst.tagger.encoders import load_tokenizer, loading, quiet
-from sequst.tagger.head import CrfHead
+from sequst.tagger.head import HEADS, CrfHead
 from sequst.tagger.tagger import Tagger
 from sequst.version import __version__
 
@@ -26,12 +26,12 @@ CHAIN = "crf.safetensors"
 def save(tagger: Tagger, folder: str | Path, about: dict[str, Any]) -> None:
     """Write the folder whole or not at all. `about` goes into sequst.json and the model card."""
     facts = {
+        **about,
         "sequst": __version__,
         "head": tagger.head.kind,
         "max_length": tagger.max_length,
         "overlap": tagger.overlap,
         "labels": tagger.labels,
-        **about,
     }
     with atomic_folder(folder, replace=True) as temporary:
         _save_model(tagger, temporary)
@@ -39,6 +39,8 @@ def save(tagger: Tagger, folder: str | Path, about: dict[str, Any]) -> None:
             facts["constrained"] = tagger.head.constrained
             scores = {name: value.detach().cpu().contiguous() for name, value in tagger.head.named_parameters(recurse=False)}
             save_file(scores, temporary / CHAIN)
+        for weights in temporary.glob("*.safetensors"):  # they come readable by their owner alone
+            weights.chmod((temporary / "config.json").stat().st_mode)
         tagger.tokenizer.save_pretrained(temporary)
         write_json(temporary / FACTS, facts)
         (temporary / "README.md").write_text(model_card(tagger.types, facts), encoding="utf-8")
@@ -51,8 +53,6 @@ def _save_model(tagger: Tagger, folder: Path) -> None:
     try:
         with quiet():
             model.save_pretrained(folder)
-        for weights in folder.glob("*.safetensors"):  # they come readable by their owner alone
-            weights.chmod((folder / "config.json").stat().st_mode)
     finally:
         setattr(model, name, identity)
 
@@ -66,7 +66,7 @@ def load(folder: str | Path) -> Tagger:
             f"; did you mean {folder / 'model'}?" if nested.is_file() else "; name a folder that `sequst train` or `save` wrote"
         )
         raise UsageError(f"no model in {shorten(str(folder))}: it has no config.json{hint}")
-    facts = read_json(folder / FACTS) if (folder / FACTS).is_file() else {}
+    facts = _facts(folder)
     with loading(f"the model in {folder}"):
         model = transformers.AutoModelForTokenClassification.from_pretrained(
             folder, dtype=torch.float32, use_safetensors=True, local_files_only=True
@@ -82,6 +82,20 @@ def load(folder: str | Path) -> Tagger:
     if isinstance(tagger.head, CrfHead):
         _load_chain(tagger.head, folder / CHAIN)
     return tagger
+
+
+def _facts(folder: Path) -> dict[str, Any]:
+    """What sequst.json says of the tagger, checked; nothing where another tool has made the folder."""
+    facts = read_json(folder / FACTS) if (folder / FACTS).is_file() else {}
+    if (
+        not isinstance(facts, dict)
+        or facts.get("head", "softmax") not in HEADS
+        or type(facts.get("constrained", True)) is not bool
+    ):
+        raise SequstError(f"{folder / FACTS}: not what sequst writes; its head must be {' or '.join(HEADS)}")
+    if (folder / CHAIN).is_file() != (facts.get("head") == "crf"):
+        raise SequstError(f"{folder}: {CHAIN} and the head that {FACTS} names do not fit together; save the tagger again")
+    return facts
 
 
 def _load_chain(head: CrfHead, path: Path) -> None:

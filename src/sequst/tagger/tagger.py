@@ -14,7 +14,7 @@ from sequst.corpus.tags import OUTSIDE, types_of
 from sequst.errors import SequstError, UsageError
 from sequst.tagger.batches import Batch
 from sequst.tagger.encoders import load_model, load_tokenizer
-from sequst.tagger.head import CrfHead, Decoded, Head, SoftmaxHead
+from sequst.tagger.head import HEADS, CrfHead, Decoded, Head, SoftmaxHead
 from sequst.tagger.windows import Splitter
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def pick_device(name: str = "auto") -> torch.device:
 
 
 class Tagger(nn.Module):
-    """`hidden(batch)`, and from it `log_probs` or `decode`, each per word.
+    """`hidden(batch)` and `log_probs(hidden, batch)`, or `decode(batch)` at once, each per word.
 
     The encoder is the Hugging Face `*ForTokenClassification` itself with its classifier taken out, so that whatever an
     architecture does between its last layer and its classifier is kept, and saving puts the learnt classifier back where
@@ -69,6 +69,8 @@ class Tagger(nn.Module):
         self.pad_id: int = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
         self.encoder = model
         self.classifier_name, classifier = _find_classifier(model, len(labels))
+        if head not in HEADS:
+            raise UsageError(f"unknown head {head!r}; use {' or '.join(HEADS)}")
         width, dropout = classifier.in_features, _take_dropout(model)
         self.head: Head = (
             CrfHead(width, labels, dropout, seed, constrained)
@@ -102,7 +104,8 @@ class Tagger(nn.Module):
         return load(folder).to(pick_device(device))
 
     def save(self, folder: str | Path, about: dict[str, Any] | None = None) -> None:
-        """Write a folder that `Tagger.load` and `transformers.AutoModelForTokenClassification` both read."""
+        """Write a folder that `Tagger.load` reads, and, but for the chain of a CRF,
+        `transformers.AutoModelForTokenClassification` too."""
         from sequst.tagger.saving import save
 
         save(self, folder, about or {})
@@ -127,16 +130,16 @@ class Tagger(nn.Module):
 
     def log_probs(self, hidden: Tensor, batch: Batch, dropout: bool = True) -> Tensor:
         """(B, W, C): log probabilities of the labels of every word; marginals under a CRF."""
-        return self.head(hidden, batch.word_mask, dropout)  # type: ignore[no-any-return]
+        return self.head(hidden, batch.rows, dropout)  # type: ignore[no-any-return]
 
     def decode(self, batch: Batch) -> Decoded:
         """The labels of every word with the probabilities of all: the raw argmax, or the best path under a CRF."""
-        return self.head.decode(self.head.scores(self.hidden(batch)), batch.word_mask)
+        return self.head.decode(self.head.scores(self.hidden(batch)), batch.rows)
 
     def loss(self, batch: Batch) -> Tensor:
         """The loss of labelled words: cross-entropy, or the negative log likelihood under a CRF."""
         assert batch.labels is not None
-        return self.head.loss(self.head.scores(self.hidden(batch)), batch.labels, batch.word_mask)
+        return self.head.loss(self.head.scores(self.hidden(batch)), batch.labels, batch.rows)
 
     def forward(self, batch: Batch) -> Tensor:
         return self.log_probs(self.hidden(batch), batch)

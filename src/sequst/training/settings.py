@@ -107,7 +107,7 @@ class Vat:
     epsilon: float = 0.5
     """Length of the perturbation of a sentence, in mean norms of its word embeddings."""
     step: float = 0.1
-    """Length of the random step from which the worst direction is sought."""
+    """Length of the random step from which the worst direction is sought, in mean norms as well."""
     entropy: float = 0.0
     """Weight of the entropy of predictions for unlabelled words, to be made small as well; 0 switches it off."""
     paths: int = 3
