@@ -250,17 +250,15 @@ def test_a_run_directory_may_be_moved(split: Split, tiny_encoder: str, tmp_path:
 def test_a_loss_that_is_not_finite_leaves_the_last_good_tagger(
     split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import sequst.methods.finetune as finetune
-
     calls = 0
-    kept = finetune.cross_entropy
+    kept = Tagger.loss
 
     def broken(*arguments: Any) -> Any:
         nonlocal calls
         calls += 1
         return kept(*arguments) * (float("nan") if calls == 9 else 1.0)
 
-    monkeypatch.setattr(finetune, "cross_entropy", broken)
+    monkeypatch.setattr(Tagger, "loss", broken)
     with pytest.raises(
         SequstError, match=r"phase teacher of round 0: the loss is not finite at step 9 of 24(.|\n)*learning_rate=0.00025"
     ):
