@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shlex
 from typing import Annotated
 
 import typer
@@ -24,4 +25,5 @@ def demo(
         table.add_row(method, f"{row['f1']:.2f}", f"{row['dev_f1']:.2f}", str(row["rounds"]), f"{row['seconds']:.0f}")
     results.print(table)
     note(f"corpus, runs and summary.json are in {output}; look at {output}/runs/sequst/report.html")
-    note(f"try it: echo 'Can Sydney conduct The Planets in Verona on Friday?' | sequst predict {output}/runs/sequst/model -")
+    model = shlex.quote(f"{output}/runs/sequst/model")
+    note(f"try it: echo 'Can Sydney conduct The Planets in Verona on Friday?' | sequst predict {model} -")

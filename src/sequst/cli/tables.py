@@ -53,7 +53,7 @@ def print_scores(scores: dict[str, Any]) -> None:
 def _kept(summary: Mapping[str, Any]) -> str:
     """Which tagger self-training has kept, in words."""
     if summary["kept_round"] == 0:
-        return "first teacher, which is fine-tuning: no round was better on the dev set"
+        return "first teacher, which is fine-tuning: no round gave a better one"
     return f"tagger of round {summary['kept_round']}"
 
 

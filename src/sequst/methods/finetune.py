@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torch import Tensor
 
 from sequst.tagger.batches import Batch
@@ -11,10 +13,15 @@ from sequst.training.run import Run
 
 
 def finetune(run: Run) -> Tagger:
+    return learn_labelled(run, lambda tagger: LabelledWords())
+
+
+def learn_labelled(run: Run, objective: Callable[[Tagger], Objective]) -> Tagger:
+    """A new tagger that goes through the labelled sentences in the teacher's phase, with this objective."""
     tagger = run.new_tagger(0, "teacher")
     examples = run.examples(tagger, run.data.labeled)
     run.standardise(tagger, examples)
-    run.train(tagger, examples, LabelledWords(), run.settings.teacher, 0, "teacher")
+    run.train(tagger, examples, objective(tagger), run.settings.teacher, 0, "teacher")
     return tagger
 
 

@@ -75,8 +75,7 @@ class PseudoLabelledWords(Objective):
 
 def self_train(run: Run, parts: Parts) -> Tagger:
     teacher = finetune(run)
-    best = [(0, "teacher")]
-    """Rounds and phases that were the best when they ended; the last is the best of all."""
+    best = [(0, "teacher")]  # rounds and phases that were the best when they ended: the last is the best of all
     best_f1 = teacher_f1 = run.dev_f1(teacher) if run.data.dev else None
     last_rise = 0
     run.end_round({"round": 0, "teacher_f1": teacher_f1})

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from sequst.methods.finetune import LabelledWords
+from sequst.methods.finetune import LabelledWords, learn_labelled
 from sequst.objectives.adversarial import adversarial_direction, entropy_of, mean_norm
 from sequst.objectives.consistency import divergence
 from sequst.tagger.batches import Batch, collate, plan
@@ -36,11 +36,7 @@ def vat(run: Run) -> Tagger:
 
 
 def adversarial(run: Run, apart: Divergence) -> Tagger:
-    tagger = run.new_tagger(0, "teacher")
-    examples = run.examples(tagger, run.data.labeled)
-    run.standardise(tagger, examples)
-    run.train(tagger, examples, LabelledAndAdversarial(run, tagger, apart), run.settings.teacher, 0, "teacher")
-    return tagger
+    return learn_labelled(run, lambda tagger: LabelledAndAdversarial(run, tagger, apart))
 
 
 def word_divergence(tagger: Tagger, batch: Batch, clean: Tensor, other: Tensor) -> Tensor:
