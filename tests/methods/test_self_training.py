@@ -22,7 +22,7 @@ from sequst.methods.running import Result, resume, train
 from sequst.methods.self_training import Parts, PseudoLabelledWords
 from sequst.methods.sequst import parts_of
 from sequst.objectives.consistency import GaussianConsistency
-from sequst.objectives.masked import HuberisedCrossEntropy, masked_cross_entropy, masked_phce
+from sequst.objectives.masked import CrossEntropy, HuberisedCrossEntropy, masked_mean
 from sequst.tagger.batches import collate
 from sequst.tagger.head import Decoded
 from sequst.tagger.tagger import Tagger
@@ -148,10 +148,10 @@ def test_a_new_student_learns_with_cross_entropy_first(split: Split, tiny_encode
     batch = collate(windows, [0], tagger.pad_id, [[0, 1, 2]])
     assert batch.labels is not None
     tau = 2.0  # an untrained head gives every tag about a third, which is below 1/2
-    plain = masked_cross_entropy(tagger(batch), batch.labels, batch.selected)
-    robust = masked_phce(tagger(batch), batch.labels, batch.selected, tau)
+    losses = (CrossEntropy(), HuberisedCrossEntropy(tau))
+    plain, robust = (masked_mean(loss(tagger(batch), batch.labels, 0.0), batch.selected) for loss in losses)
     assert plain != robust
-    learning = PseudoLabelledWords(HuberisedCrossEntropy(tau, warmup=0.3), None)
+    learning = PseudoLabelledWords(HuberisedCrossEntropy(tau, warmup=0.3))
     found = []
     for step in (0, 29, 30, 90):
         learning.begin_step(step, 100)

@@ -6,19 +6,19 @@ from hypothesis import strategies as st
 
 from sequst.errors import UsageError
 from sequst.tagger.encoders import load_tokenizer
-from sequst.tagger.windows import Splitter
+from sequst.tagger.windows import SubwordSplitter
 
 
 @pytest.fixture(scope="module")
-def splitter(tiny_encoder: str) -> Splitter:
-    return Splitter(load_tokenizer(tiny_encoder), max_length=16, overlap=4)
+def splitter(tiny_encoder: str) -> SubwordSplitter:
+    return SubwordSplitter(load_tokenizer(tiny_encoder), max_length=16, overlap=4)
 
 
-def test_the_tokenizers_own_truncation_is_off(splitter: Splitter) -> None:
+def test_the_tokenizers_own_truncation_is_off(splitter: SubwordSplitter) -> None:
     assert sum(map(len, splitter.subwords([["zzz"] * 40])[0])) == 120
 
 
-def test_a_short_sentence_is_one_window(splitter: Splitter) -> None:
+def test_a_short_sentence_is_one_window(splitter: SubwordSplitter) -> None:
     [window] = splitter.windows([["we", "zz", "."]])
     tokens = splitter.tokenizer.convert_ids_to_tokens(window.ids)
     assert tokens == ["[CLS]", "we", "z", "##z", ".", "[SEP]"]
@@ -26,7 +26,7 @@ def test_a_short_sentence_is_one_window(splitter: Splitter) -> None:
     assert window.owned == (0, 3)
 
 
-def test_a_long_sentence_by_hand(splitter: Splitter) -> None:
+def test_a_long_sentence_by_hand(splitter: SubwordSplitter) -> None:
     # room for 14 one-piece words; the second window repeats 4, of which the first keeps 2
     first, second = splitter.windows([["we"] * 20])
     assert (first.first, len(first.heads), first.owned) == (0, 14, (0, 12))
@@ -42,7 +42,7 @@ def test_a_long_sentence_by_hand(splitter: Splitter) -> None:
 def test_every_word_is_owned_by_exactly_one_window(
     tiny_encoder: str, sentences: list[list[str]], limit: int, overlap: int
 ) -> None:
-    splitter = Splitter(load_tokenizer(tiny_encoder), limit, overlap)
+    splitter = SubwordSplitter(load_tokenizer(tiny_encoder), limit, overlap)
     owners = [[0] * len(words) for words in sentences]
     for window in splitter.windows(sentences):
         assert len(window.ids) <= limit
@@ -53,13 +53,13 @@ def test_every_word_is_owned_by_exactly_one_window(
     assert all(count == 1 for counts in owners for count in counts)
 
 
-def test_a_word_without_a_subword_becomes_the_unknown_token(splitter: Splitter) -> None:
+def test_a_word_without_a_subword_becomes_the_unknown_token(splitter: SubwordSplitter) -> None:
     assert splitter.subwords([["we", "\u200b"]])[0][1] == []
     [window] = splitter.windows([["we", "\u200b"]])
     assert splitter.tokenizer.convert_ids_to_tokens(window.ids)[2] == "[UNK]"
 
 
-def test_a_word_longer_than_a_window_keeps_its_first_subwords(splitter: Splitter) -> None:
+def test_a_word_longer_than_a_window_keeps_its_first_subwords(splitter: SubwordSplitter) -> None:
     [window] = splitter.windows([["z" * 90, "we"]])
     assert len(window.ids) == 2 + 7 + 1
     assert window.owned == (0, 2)
@@ -67,6 +67,6 @@ def test_a_word_longer_than_a_window_keeps_its_first_subwords(splitter: Splitter
 
 def test_no_room_is_misuse(tiny_encoder: str) -> None:
     with pytest.raises(UsageError, match="leaves no room"):
-        Splitter(load_tokenizer(tiny_encoder), 4, 0)
+        SubwordSplitter(load_tokenizer(tiny_encoder), 4, 0)
     with pytest.raises(UsageError, match="overlap of at most 7"):
-        Splitter(load_tokenizer(tiny_encoder), 16, 10)
+        SubwordSplitter(load_tokenizer(tiny_encoder), 16, 10)

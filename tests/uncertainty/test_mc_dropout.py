@@ -52,7 +52,7 @@ def test_attention_dropout_is_on(tiny_encoder: str) -> None:
     """With every other dropout at 0 the passes still differ, under the fused attention too."""
     for implementation in ("sdpa", "eager"):
         tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-X", "I-X"], seed=1)
-        tagger.encoder.set_attn_implementation(implementation)
+        tagger.encoder.model.set_attn_implementation(implementation)
         for name, module in tagger.named_modules():
             if isinstance(module, nn.Dropout) and "attention.self" not in name:
                 module.p = 0.0

@@ -10,18 +10,19 @@ from sequst.tagger.batches import Batch
 from sequst.tagger.tagger import Tagger
 from sequst.training.objective import Objective
 from sequst.training.run import Run
+from sequst.training.settings import Phase
 
 
 def finetune(run: Run) -> Tagger:
     return learn_labelled(run, lambda tagger: LabelledWords())
 
 
-def learn_labelled(run: Run, objective: Callable[[Tagger], Objective]) -> Tagger:
-    """A new tagger that goes through the labelled sentences in the teacher's phase, with this objective."""
+def learn_labelled(run: Run, objective: Callable[[Tagger], Objective], phase: Phase | None = None) -> Tagger:
+    """A new tagger that goes through the labelled sentences in the teacher's phase, or this one, with this objective."""
     tagger = run.new_tagger(0, "teacher")
     examples = run.examples(tagger, run.data.labeled)
     run.standardise(tagger, examples)
-    run.train(tagger, examples, objective(tagger), run.settings.teacher, 0, "teacher")
+    run.train(tagger, examples, objective(tagger), phase or run.settings.teacher, 0, "teacher")
     return tagger
 
 

@@ -26,6 +26,8 @@ class Method(NamedTuple):
     """module:function; the function takes a `Run` and returns the tagger to keep."""
     unused: tuple[str, ...] = ()
     """Settings that it does not look at."""
+    perturbs: bool = False
+    """It changes word embeddings, which its encoder must take in place of words."""
 
     def load(self) -> MethodFunction:
         module, _, function = self.place.partition(":")
@@ -34,16 +36,25 @@ class Method(NamedTuple):
 
 _SELF_TRAINING = ("max_rounds", "patience", "keep", "pseudo_labels", "mix_labeled", "student", "retune")
 _RELIABLE_WORDS = ("uncertainty", "selection", "robust", "gcr")
-_ADVERSARIAL = ("vat",)
+_ADVERSARIAL, _VIEWS, _META = ("vat",), ("cvt",), ("metast",)
+_OTHERS = (*_ADVERSARIAL, *_VIEWS, *_META)
 _PAPER = "Wang et al. 2023"
 
 
-def _method(name: str, summary: str, source: str, place: str, unlabeled: bool = True, unused: tuple[str, ...] = ()) -> Method:
-    return Method(name, summary, source, unlabeled, f"sequst.methods.{place}", unused)
+def _method(
+    name: str,
+    summary: str,
+    source: str,
+    place: str,
+    unlabeled: bool = True,
+    unused: tuple[str, ...] = (),
+    perturbs: bool = False,
+) -> Method:
+    return Method(name, summary, source, unlabeled, f"sequst.methods.{place}", unused, perturbs)
 
 
-def _ablation(name: str, summary: str) -> Method:
-    return _method(name, summary, f"{_PAPER}, ablation", f"sequst:{name.replace('-', '_')}", unused=_ADVERSARIAL)
+def _ablation(name: str, summary: str, change: str) -> Method:
+    return _method(name, summary, f"{_PAPER}, ablation: {change}", f"sequst:{name.replace('-', '_')}", unused=_OTHERS)
 
 
 METHODS: dict[str, Method] = {
@@ -51,29 +62,38 @@ METHODS: dict[str, Method] = {
     for method in (
         _method(
             "finetune", "fine-tune the encoder and a head on the labelled sentences", "Devlin et al. 2019",
-            "finetune:finetune", unlabeled=False, unused=(*_SELF_TRAINING, *_RELIABLE_WORDS, *_ADVERSARIAL),
-        ),
-        _method(
-            "sst", "standard self-training: learn every pseudo-labelled word with cross-entropy", f"{_PAPER}, baseline",
-            "sst:sst", unused=(*_RELIABLE_WORDS, *_ADVERSARIAL),
+            "finetune:finetune", unlabeled=False, unused=(*_SELF_TRAINING, *_RELIABLE_WORDS, *_OTHERS),
         ),
         _method(
             "vat", "virtual adversarial training on the word embeddings", "Miyato et al. 2017",
-            "vat:vat", unused=(*_SELF_TRAINING, *_RELIABLE_WORDS),
+            "vat:vat", unused=(*_SELF_TRAINING, *_RELIABLE_WORDS, *_VIEWS, *_META), perturbs=True,
         ),
         _method(
             "seqvat", "virtual adversarial training between whole tag sequences", "Chen et al. 2020",
-            "seqvat:seqvat", unused=(*_SELF_TRAINING, *_RELIABLE_WORDS),
+            "seqvat:seqvat", unused=(*_SELF_TRAINING, *_RELIABLE_WORDS, *_VIEWS, *_META), perturbs=True,
+        ),
+        _method(
+            "cvt", "cross-view training: heads that see a part of the sentence learn from the one that sees all",
+            "Clark et al. 2018", "cvt:cvt", unused=(*_SELF_TRAINING, *_RELIABLE_WORDS, *_ADVERSARIAL, *_META),
+        ),
+        _method(
+            "sst", "standard self-training: learn every pseudo-labelled word with cross-entropy", f"{_PAPER}, baseline",
+            "sst:sst", unused=(*_RELIABLE_WORDS, *_OTHERS),
+        ),
+        _method(
+            "metast", "self-training that weighs every word by what learning it does for labelled sentences",
+            "Wang et al. 2021", "metast:metast",
+            unused=("pseudo_labels", "retune", *_RELIABLE_WORDS, *_ADVERSARIAL, *_VIEWS),
         ),
         _method(
             "sequst", "learn reliable words robustly: selection, PHCE and GCR", f"{_PAPER}, Algorithm 1",
-            "sequst:sequst", unused=_ADVERSARIAL,
+            "sequst:sequst", unused=_OTHERS,
         ),
-        _ablation("without-selection", "SeqUST that learns every word"),
-        _ablation("without-confidence", "SeqUST that selects words by certainty alone"),
-        _ablation("without-certainty", "SeqUST that selects words by confidence alone"),
-        _ablation("without-phce", "SeqUST with cross-entropy in place of PHCE"),
-        _ablation("without-gcr", "SeqUST without the consistency regulariser"),
+        _ablation("without-selection", "SeqUST that learns every word", "Eq. 7 and 8 left out"),
+        _ablation("without-confidence", "SeqUST that selects words by certainty alone", "Eq. 5 left out"),
+        _ablation("without-certainty", "SeqUST that selects words by confidence alone", "Eq. 6 left out"),
+        _ablation("without-phce", "SeqUST with cross-entropy in place of PHCE", "Eq. 9 for Eq. 11"),
+        _ablation("without-gcr", "SeqUST without the consistency regulariser", "Eq. 14 left out"),
     )
 }  # fmt: skip
 

@@ -23,12 +23,14 @@ from sequst.evaluation.evaluating import Evaluation, evaluate
 from sequst.inputs import STDIN, require_one_stdin
 from sequst.methods.registry import Method, find_method
 from sequst.tagger.encoders import PACKAGED
+from sequst.tagger.making import BILSTM
 from sequst.tagger.tagger import Tagger, pick_device
+from sequst.tagger.vectors import GLOVE
 from sequst.training.data import Data, DataFile, Files, load_data
 from sequst.training.directory import RunDirectory
 from sequst.training.progress import Progress, Silent
 from sequst.training.report.page import write_report
-from sequst.training.run import Encoder, Run, describe_device, load_encoder
+from sequst.training.run import EncoderFacts, Run, describe_device, load_encoder
 from sequst.training.settings import Settings, from_dict, to_dict
 from sequst.version import __version__
 
@@ -78,7 +80,7 @@ def train(
             progress.note(f"method {method.name} does not learn from unlabelled text: --unlabeled is checked and not used")
         if method.unlabeled and not data.unlabeled:
             raise UsageError(f"method {method.name} learns from unlabelled text: name it with --unlabeled")
-        encoder = load_encoder(settings)
+        encoder = load_encoder(settings, method.perturbs)
         facts = {
             "sequst": __version__,
             "torch": torch.__version__,
@@ -98,12 +100,12 @@ def resume(path: str | Path, progress: Progress | None = None) -> Result:
         return Result(directory.path, directory.summary, was_finished=True)
     files, settings = directory.files(), directory.settings()
     method = find_method(settings.method)
-    progress, encoder = progress or Silent(), load_encoder(settings)
+    progress, encoder = progress or Silent(), load_encoder(settings, method.perturbs)
     _same_as_before(directory, settings, encoder, progress)
     return _execute(directory, files, settings, method, load_data(files, settings), encoder, progress)
 
 
-def _same_as_before(directory: RunDirectory, settings: Settings, encoder: Encoder, progress: Progress) -> None:
+def _same_as_before(directory: RunDirectory, settings: Settings, encoder: EncoderFacts, progress: Progress) -> None:
     """Other weights are refused; another machine or torch is told, for the numbers may then differ in their last digits."""
     facts = directory.facts
     if encoder.sha256 != facts["encoder"]["sha256"]:
@@ -116,12 +118,20 @@ def _same_as_before(directory: RunDirectory, settings: Settings, encoder: Encode
 
 
 def _execute(
-    directory: RunDirectory, files: Files, settings: Settings, method: Method, data: Data, encoder: Encoder, progress: Progress
+    directory: RunDirectory,
+    files: Files,
+    settings: Settings,
+    method: Method,
+    data: Data,
+    encoder: EncoderFacts,
+    progress: Progress,
 ) -> Result:
     directory.lock()
     try:
         if directory.summary is not None:  # another process ended it while this one was starting
             return Result(directory.path, directory.summary, was_finished=True)
+        if not method.unlabeled:
+            data = dataclasses.replace(data, unlabeled=[], hidden_tags=[])
         for note in [*data.notes, f"dev set: {data.dev_policy}"]:
             progress.note(note)
         run = Run(settings, data, directory, encoder.parameters, progress)
@@ -166,7 +176,7 @@ def _summary(run: Run, method: Method, dev: Evaluation | None) -> dict[str, Any]
         "seed": run.settings.seed,
         "settings_hash": run.settings.hash(method.unused),
         "labeled_sentences": len(run.data.labeled),
-        "unlabeled_sentences": len(run.data.unlabeled) if method.unlabeled else 0,
+        "unlabeled_sentences": len(run.data.unlabeled),
         "dev_set": run.data.dev_policy,
         "dev_f1": None if dev is None else dev.total.f1,
         "rounds": max(0, len(run.history) - 1),
@@ -186,11 +196,13 @@ def _overridden(settings: Settings, overrides: Mapping[str, Any]) -> Settings:
 
 
 def _located(settings: Settings) -> Settings:
-    """An encoder in a folder is named in full, so that the run can be resumed from anywhere."""
-    folder = Path(settings.encoder)
-    if settings.encoder in PACKAGED or not folder.is_dir():
-        return settings
-    return dataclasses.replace(settings, encoder=str(folder.absolute()))
+    """An encoder in a folder and vectors in a file are named in full, so that the run can be resumed from anywhere."""
+    folder, vectors = Path(settings.encoder), Path(settings.bilstm.vectors)
+    if settings.encoder not in (*PACKAGED, BILSTM) and folder.is_dir():
+        return dataclasses.replace(settings, encoder=str(folder.absolute()))
+    if settings.encoder == BILSTM and settings.bilstm.vectors not in ("", GLOVE):
+        return dataclasses.replace(settings, bilstm=dataclasses.replace(settings.bilstm, vectors=str(vectors.absolute())))
+    return settings
 
 
 def _as_files(given: Mapping[str, Source], drop_overlap: bool, spool: Path) -> Files:

@@ -7,26 +7,29 @@ next teacher. The result is the teacher of the round with the best dev F1, of eq
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from sequst.corpus.tags import OUTSIDE
 from sequst.errors import SequstError
 from sequst.evaluation.pseudo_labels import pseudo_label_error
 from sequst.methods.finetune import LabelledWords, finetune
 from sequst.objectives.consistency import GaussianConsistency
-from sequst.objectives.masked import HuberisedCrossEntropy, WordLoss
+from sequst.objectives.masked import HuberisedCrossEntropy, WordLoss, masked_mean
 from sequst.tagger.batches import Batch
 from sequst.tagger.tagger import Tagger
 from sequst.training.loop import Outcome
 from sequst.training.objective import Objective
 from sequst.training.run import PhaseStopped, Run
 from sequst.training.seeds import derive
+from sequst.training.settings import Phase
 from sequst.uncertainty.beliefs import Beliefs
 from sequst.uncertainty.selectors import Selector
 
@@ -37,6 +40,22 @@ FAR_BELOW = 10.0
 """A student whose dev F1 is so many points below its teacher's has not learnt what it should."""
 
 
+class Weigher(Protocol):
+    """Gives the selected words of a student's batch weights of its own making, in place of a plain mean."""
+
+    @property
+    def nets(self) -> nn.Module:
+        """What it must remember to resume."""
+
+    def begin_step(self, step: int, steps: int) -> None: ...
+
+    def watching(self) -> contextlib.AbstractContextManager[None]:
+        """Within it the losses are computed, that it may look into how they came about."""
+
+    def weigh(self, tagger: Tagger, batch: Batch, losses: Tensor) -> Tensor:
+        """(B, W) weights from the losses (B, W): a sum of 1, and 0 where a word is not selected."""
+
+
 @dataclass(frozen=True)
 class Parts:
     """What tells one method of self-training from another."""
@@ -45,18 +64,28 @@ class Parts:
     loss: WordLoss
     regulariser: Callable[[Tagger, int], GaussianConsistency] | None = None
     """Makes a fresh regulariser for a student, from a seed."""
+    weigher: Callable[[Tagger, int], Weigher] | None = None
+    """Makes a fresh weigher for a student, from a seed."""
+    labels: str | None = None
+    """Pseudo-labels of its own; without, those of the settings."""
+    retune: Phase | None = None
+    """How its students are re-tuned; without, as the settings have it."""
 
 
 class PseudoLabelledWords(Objective):
-    """The loss of the selected words, plus what the regulariser adds (Eq. 15)."""
+    """The loss of the selected words, a mean or weighed, plus what the regulariser adds (Eq. 15)."""
 
-    def __init__(self, loss: WordLoss, regulariser: GaussianConsistency | None) -> None:
-        self._loss, self._regulariser = loss, regulariser
+    def __init__(self, loss: WordLoss, regulariser: GaussianConsistency | None = None, weigher: Weigher | None = None) -> None:
+        self._loss, self._regulariser, self._weigher = loss, regulariser, weigher
         self._done = 0.0
-        self.nets = None if regulariser is None else regulariser.nets
+        parts = {"regulariser": regulariser, "weigher": weigher}
+        nets = {name: part.nets for name, part in parts.items() if part is not None}
+        self.nets = nn.ModuleDict(nets) if nets else None
 
     def begin_step(self, step: int, steps: int) -> None:
         self._done = step / steps
+        if self._weigher is not None:
+            self._weigher.begin_step(step, steps)
 
     def begin_epoch(self, seed: int) -> None:
         if self._regulariser is not None:
@@ -64,13 +93,21 @@ class PseudoLabelledWords(Objective):
 
     def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         assert batch.labels is not None
-        hidden = tagger.hidden(batch)
-        loss = self._loss(tagger.log_probs(hidden, batch), batch.labels, batch.selected, self._done)
-        if self._regulariser is None:
-            return loss, {}
-        predict = functools.partial(tagger.log_probs, batch=batch, dropout=False)
-        extra, values = self._regulariser(hidden, batch.owned, batch.selected, predict)
-        return loss + extra, values
+        values: dict[str, Tensor] = {}
+        with contextlib.nullcontext() if self._weigher is None else self._weigher.watching():
+            hidden = tagger.hidden(batch)
+            losses = self._loss(tagger.log_probs(hidden, batch), batch.labels, self._done)
+            if self._weigher is None:
+                loss = masked_mean(losses, batch.selected)
+            else:
+                weights = self._weigher.weigh(tagger, batch, losses)
+                loss = (weights * torch.where(batch.selected, losses, 0.0)).sum()
+                values["weighed"] = (weights > 0).sum() / batch.selected.sum().clamp(min=1)
+        if self._regulariser is not None:
+            predict = functools.partial(tagger.log_probs, batch=batch, dropout=False)
+            extra, more = self._regulariser(hidden, batch.owned, batch.selected, predict)
+            loss, values = loss + extra, values | more
+        return loss, values
 
 
 def self_train(run: Run, parts: Parts) -> Tagger:
@@ -82,7 +119,7 @@ def self_train(run: Run, parts: Parts) -> Tagger:
     kept_phase = {"teacher": "retune", "student": "student"}[run.settings.keep]
     before: Beliefs | None = None
     for round_ in range(1, run.settings.max_rounds + 1):
-        beliefs = run.beliefs(teacher, round_, uncertain=parts.selector.looks_at_beliefs)
+        beliefs = run.beliefs(teacher, round_, uncertain=parts.selector.looks_at_beliefs, labels=parts.labels)
         selected = parts.selector.select(beliefs, np.random.default_rng(derive(run.settings.seed, round_, "selection")))
         nothing = _nothing_to_learn(beliefs, selected, run.labels, round_)
         if nothing and round_ == 1:
@@ -96,14 +133,16 @@ def self_train(run: Run, parts: Parts) -> Tagger:
         student = run.new_tagger(round_, "student")
         examples = run.pseudo_examples(student, beliefs, selected)
         run.standardise(student, examples)
-        noise = derive(run.settings.seed, round_, "regulariser")
+        noise, draws = (derive(run.settings.seed, round_, part) for part in ("regulariser", "weigher"))
         regulariser = parts.regulariser(student, noise) if parts.regulariser is not None else None
-        learning = PseudoLabelledWords(parts.loss, regulariser)
+        weigher = parts.weigher(student, draws) if parts.weigher is not None else None
+        learning = PseudoLabelledWords(parts.loss, regulariser, weigher)
         try:
             learnt = run.train(student, examples, learning, run.settings.student, round_, "student")
             teacher, previous_f1 = student, teacher_f1
             labelled = run.examples(teacher, run.data.labeled)
-            teacher_f1 = run.train(teacher, labelled, LabelledWords(), run.settings.retune, round_, "retune").dev_f1
+            retune = parts.retune or run.settings.retune
+            teacher_f1 = run.train(teacher, labelled, LabelledWords(), retune, round_, "retune").dev_f1
         except PhaseStopped as stop:
             run.progress.note(f"warning: {stop}\nwhat came before it is kept")
             break

@@ -7,7 +7,8 @@ the papers are silent:
 - the perturbation is normalised over a sentence and `vat.epsilon` times the mean norm of its embeddings long;
 - both sides of the divergence see the same dropout masks, or it would measure dropout;
 - the clean side is kept out of the gradient, the perturbation is a constant, and the word embeddings learn from the other side;
-- an unlabelled batch has up to `teacher.batch_size` windows, as a labelled one.
+- an unlabelled batch has up to `teacher.batch_size` windows, as a labelled one;
+- for the first `vat.warmup` of the steps labelled sentences are learnt alone: predictions that are to stay must be worth it.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ import torch
 from torch import Tensor
 
 from sequst.methods.finetune import LabelledWords, learn_labelled
+from sequst.methods.unlabelled import UnlabelledBatches
 from sequst.objectives.adversarial import adversarial_direction, entropy_of, mean_norm
 from sequst.objectives.consistency import divergence
-from sequst.tagger.batches import Batch, collate, plan
+from sequst.tagger.batches import Batch
 from sequst.tagger.tagger import Tagger
-from sequst.training.loop import MAX_TOKENS
 from sequst.training.run import Run
 from sequst.training.seeds import derive
 
@@ -52,29 +53,19 @@ class LabelledAndAdversarial(LabelledWords):
 
     def __init__(self, run: Run, tagger: Tagger, apart: Divergence) -> None:
         self._settings, self._apart = run.settings.vat, apart
-        self._windows = tagger.splitter.windows([s.words for s in run.data.unlabeled])
-        self._rows = run.settings.teacher.batch_size
         self._seed = derive(run.settings.seed, 0, "unlabelled")
-        self._current = 0, self._plan(0)
-        self._batches = len(self._current[1])
-        self._turn, self._step = [0], 0
-
-    def _plan(self, passes: int) -> list[list[int]]:
-        lengths = [len(window.ids) for window in self._windows]
-        return plan(lengths, max_rows=self._rows, max_tokens=MAX_TOKENS, seed=derive(self._seed, "order", passes))
+        self._unlabelled = UnlabelledBatches(tagger, run.data.unlabeled, run.settings.teacher.batch_size, self._seed)
+        self._step, self._done = 0, 0.0
 
     def begin_step(self, step: int, steps: int) -> None:
-        """Which unlabelled batch it is the turn of depends on the step alone, and so do the draws."""
-        passes, place = divmod(step, self._batches)
-        if passes != self._current[0]:
-            self._current = passes, self._plan(passes)
-        batches = self._current[1]
-        self._turn, self._step = batches[place % len(batches)], step
+        """The unlabelled batch and the draws depend on the step alone."""
+        self._step, self._done = step, step / steps
 
     def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         labelled, _ = super().loss(tagger, batch)
-        unlabelled = collate(self._windows, self._turn, tagger.pad_id).to(tagger.device)
-        apart, doubt = self._adversarial(tagger, unlabelled)
+        if self._done < self._settings.warmup:
+            return labelled, {"labelled": labelled.detach()}
+        apart, doubt = self._adversarial(tagger, self._unlabelled.batch(self._step, tagger))
         loss = labelled + self._settings.weight * apart
         if self._settings.entropy > 0:
             loss = loss + self._settings.entropy * doubt

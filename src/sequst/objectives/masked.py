@@ -34,16 +34,11 @@ def label_log_probs(log_probs: Tensor, labels: Tensor) -> Tensor:
     return torch.where(known, chosen, 0.0)
 
 
-def _masked(loss: Callable[[Tensor], Tensor], log_probs: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
-    """The masked mean of a loss of log p(label)."""
+def each(loss: Callable[[Tensor], Tensor], log_probs: Tensor, labels: Tensor) -> Tensor:
+    """(B, W): a loss of log p(label) of every word; of words without a label that of log p = 0."""
     if labels.ndim == log_probs.ndim:
-        return masked_mean((labels * loss(log_probs)).sum(-1), mask)
-    return masked_mean(loss(label_log_probs(log_probs, labels)), mask & (labels != IGNORED))
-
-
-def masked_cross_entropy(log_probs: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
-    """Eq. 9, with the minus sign that it lacks in print."""
-    return _masked(torch.neg, log_probs, labels, mask)
+        return (labels * loss(log_probs)).sum(-1)
+    return loss(label_log_probs(log_probs, labels))
 
 
 def huberised(log_p: Tensor, tau: float) -> Tensor:
@@ -54,25 +49,22 @@ def huberised(log_p: Tensor, tau: float) -> Tensor:
     return torch.where(log_p <= -math.log(tau), -tau * log_p.exp() + math.log(tau) + 1.0, -log_p)
 
 
-def masked_phce(log_probs: Tensor, labels: Tensor, mask: Tensor, tau: float) -> Tensor:
-    """Eq. 10 with the loss of Eq. 11."""
-    return _masked(functools.partial(huberised, tau=tau), log_probs, labels, mask)
-
-
 class WordLoss(Protocol):
-    """The loss of a student's batch: (log probabilities, labels, mask of the selected words, share of the steps done)."""
+    """The loss of every word (B, W), from (log probabilities, labels, share of the steps done)."""
 
-    def __call__(self, log_probs: Tensor, labels: Tensor, mask: Tensor, done: float) -> Tensor: ...
+    def __call__(self, log_probs: Tensor, labels: Tensor, done: float) -> Tensor: ...
 
 
 class CrossEntropy:
-    def __call__(self, log_probs: Tensor, labels: Tensor, mask: Tensor, done: float) -> Tensor:
-        return masked_cross_entropy(log_probs, labels, mask)
+    """-log p(label): Eq. 9, with the minus sign that it lacks in print."""
+
+    def __call__(self, log_probs: Tensor, labels: Tensor, done: float) -> Tensor:
+        return each(torch.neg, log_probs, labels)
 
 
 @dataclass(frozen=True)
 class HuberisedCrossEntropy:
-    """PHCE, after cross-entropy for the first `warmup` of the steps.
+    """PHCE (Eq. 11), after cross-entropy for the first `warmup` of the steps.
 
     A new student first learns that most words are O. Every entity tag is then improbable, where PHCE hardly pulls: from the
     first step on it can leave the student there.
@@ -81,7 +73,5 @@ class HuberisedCrossEntropy:
     tau: float
     warmup: float = 0.0
 
-    def __call__(self, log_probs: Tensor, labels: Tensor, mask: Tensor, done: float) -> Tensor:
-        if done < self.warmup:
-            return masked_cross_entropy(log_probs, labels, mask)
-        return masked_phce(log_probs, labels, mask, self.tau)
+    def __call__(self, log_probs: Tensor, labels: Tensor, done: float) -> Tensor:
+        return each(torch.neg if done < self.warmup else functools.partial(huberised, tau=self.tau), log_probs, labels)

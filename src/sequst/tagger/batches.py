@@ -45,6 +45,8 @@ class Batch:
     selected: Tensor  # (B, W) true where an owned word counts for the loss
     opens: Tensor  # (B,) true where a window begins its sentence
     windows: list[int]  # which windows these are
+    lengths: list[int]  # words of each row
+    spelling: Tensor | None = None  # (B, W, M) characters of each word, 0 where there is none
 
     @property
     def rows(self) -> Rows:
@@ -57,6 +59,7 @@ class Batch:
         return Batch(
             move(self.input_ids), move(self.attention_mask), move(self.heads), move(self.word_mask), move(self.owned),
             None if self.labels is None else move(self.labels), move(self.selected), move(self.opens), self.windows,
+            self.lengths, None if self.spelling is None else move(self.spelling),
         )  # fmt: skip
 
 
@@ -117,7 +120,22 @@ def collate(
         if targets is not None and labels is not None:
             targets[row, start:end] = torch.as_tensor(labels[window.sentence][mine])
     opens = torch.tensor([window.first == 0 for window in chosen])
-    return Batch(input_ids, attention_mask, heads, word_mask, owned, targets, counts, opens, rows)
+    lengths = [len(window.heads) for window in chosen]
+    return Batch(
+        input_ids, attention_mask, heads, word_mask, owned, targets, counts, opens, rows, lengths, _spellings(chosen, most)
+    )
+
+
+def _spellings(windows: list[Window], most: int) -> Tensor | None:
+    spelt = [window.spelling for window in windows if window.spelling is not None]
+    if not spelt:
+        return None
+    longest = max(len(word) for words in spelt for word in words)
+    padded = torch.zeros((len(windows), most, longest), dtype=torch.long)
+    for row, words in enumerate(spelt):
+        for place, word in enumerate(words):
+            padded[row, place, : len(word)] = torch.tensor(word)
+    return padded
 
 
 def _no_labels(example: Labels, size: int, most: int) -> Tensor:

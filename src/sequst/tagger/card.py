@@ -6,9 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 _ELSEWHERE = {
-    "softmax": "The folder is an ordinary token-classification model: `transformers.AutoModelForTokenClassification` loads it. "
+    (
+        "transformer",
+        "softmax",
+    ): "The folder is an ordinary token-classification model: `transformers.AutoModelForTokenClassification` loads it. "
     "The first sub-word of a word carries its tag.",
-    "crf": "The tags are those of a linear-chain CRF, whose transitions are in `crf.safetensors`. transformers loads the rest "
+    (
+        "transformer",
+        "crf",
+    ): "The tags are those of a linear-chain CRF, whose transitions are in `crf.safetensors`. transformers loads the rest "
     "as an ordinary token-classification model, but knows nothing of the chain: its tags are not these.",
 }
 
@@ -17,7 +23,7 @@ def model_card(types: Sequence[str], facts: dict[str, Any]) -> str:
     """A README for the model's folder: what it tags, how it was trained, how to use it."""
     lines = [
         "---",
-        "library_name: transformers",
+        f"library_name: {'transformers' if facts['architecture'] == 'transformer' else 'sequst'}",
         "pipeline_tag: token-classification",
         "tags: [sequst, token-classification]",
         "---",
@@ -43,7 +49,7 @@ def model_card(types: Sequence[str], facts: dict[str, Any]) -> str:
         "print(prediction.entities)",
         "```",
         "",
-        _ELSEWHERE[facts["head"]],
+        _ELSEWHERE.get((facts["architecture"], facts["head"]), "The encoder is a BiLSTM, which sequst alone loads."),
         "",
     ]
     return "\n".join(lines)

@@ -7,16 +7,23 @@ from collections.abc import Iterator, Mapping
 from sequst.corpus.checking import Finding
 from sequst.corpus.reading import Reading
 from sequst.tagger.encoders import load_tokenizer
-from sequst.tagger.windows import Splitter
+from sequst.tagger.making import BILSTM
+from sequst.tagger.vocabulary import Vocabulary, WordSplitter
+from sequst.tagger.windows import Splitter, SubwordSplitter
 
 
 def check_coverage(readings: Mapping[str, Reading], encoder: str, max_length: int) -> list[Finding]:
-    splitter = Splitter(load_tokenizer(encoder), max_length, overlap=0)
+    splitter: Splitter = (
+        WordSplitter(Vocabulary([], []), max_length, overlap=0)
+        if encoder == BILSTM
+        else SubwordSplitter(load_tokenizer(encoder), max_length, overlap=0)
+    )
     return [finding for reading in readings.values() for finding in _coverage(reading, splitter, encoder, max_length)]
 
 
 def _coverage(reading: Reading, splitter: Splitter, encoder: str, max_length: int) -> Iterator[Finding]:
     split: list[str] = []
+    unit = "words" if encoder == BILSTM else "sub-words"
     silent: list[str] = []
     for sentence, words in zip(reading.sentences, splitter.subwords([s.words for s in reading.sentences]), strict=True):
         if sum(map(len, words)) > splitter.room:
@@ -24,7 +31,7 @@ def _coverage(reading: Reading, splitter: Splitter, encoder: str, max_length: in
         silent += [f"{sentence.source} {word!r}" for word, pieces in zip(sentence.words, words, strict=True) if not pieces]
     if split:
         message = (
-            f"{reading.name}: {len(split)} sentences are longer than {max_length} sub-words and will be split, e.g. {split[0]}"
+            f"{reading.name}: {len(split)} sentences are longer than {max_length} {unit} and will be split, e.g. {split[0]}"
         )
         yield Finding("note", "length", message)
     if silent:

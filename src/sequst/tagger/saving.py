@@ -8,17 +8,22 @@ from typing import Any
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
+from torch import nn
 
 from sequst.corpus.tags import OUTSIDE, is_tag
 from sequst.errors import SequstError, UsageError, shorten
 from sequst.files import atomic_folder, read_json, write_json
+from sequst.tagger.bilstm import SHAPE, BiLstm
 from sequst.tagger.card import model_card
-from sequst.tagger.encoders import load_tokenizer, loading, quiet
+from sequst.tagger.encoder import Encoder
+from sequst.tagger.encoders import load_tokenizer, loading
 from sequst.tagger.head import HEADS, CrfHead
 from sequst.tagger.tagger import Tagger
+from sequst.tagger.transformer import Transformer
 from sequst.version import __version__
 
 FACTS = "sequst.json"
+CONFIG = "config.json"
 CHAIN = "crf.safetensors"
 """Transitions of a CRF; the scores of the words are the classifier of the model itself."""
 
@@ -28,72 +33,94 @@ def save(tagger: Tagger, folder: str | Path, about: dict[str, Any]) -> None:
     facts = {
         **about,
         "sequst": __version__,
+        "architecture": tagger.encoder.kind,
         "head": tagger.head.kind,
         "max_length": tagger.max_length,
         "overlap": tagger.overlap,
         "labels": tagger.labels,
     }
     with atomic_folder(folder, replace=True) as temporary:
-        _save_model(tagger, temporary)
+        tagger.encoder.save(temporary, tagger.head.folded())
         if isinstance(tagger.head, CrfHead):
             facts["constrained"] = tagger.head.constrained
             scores = {name: value.detach().cpu().contiguous() for name, value in tagger.head.named_parameters(recurse=False)}
             save_file(scores, temporary / CHAIN)
-        for weights in temporary.glob("*.safetensors"):  # they come readable by their owner alone
-            weights.chmod((temporary / "config.json").stat().st_mode)
-        tagger.tokenizer.save_pretrained(temporary)
         write_json(temporary / FACTS, facts)
+        for weights in temporary.glob("*.safetensors"):  # they come readable by their owner alone
+            weights.chmod((temporary / FACTS).stat().st_mode)
         (temporary / "README.md").write_text(model_card(tagger.types, facts), encoding="utf-8")
-
-
-def _save_model(tagger: Tagger, folder: Path) -> None:
-    model, name = tagger.encoder, tagger.classifier_name
-    identity = getattr(model, name)
-    setattr(model, name, tagger.head.folded())
-    try:
-        with quiet():
-            model.save_pretrained(folder)
-    finally:
-        setattr(model, name, identity)
 
 
 def load(folder: str | Path) -> Tagger:
     """A tagger from its folder; its weights are read from safetensors only, and nothing in it is executed."""
     folder = Path(folder)
-    if not (folder / "config.json").is_file():
-        nested = folder / "model" / "config.json"
-        hint = (
-            f"; did you mean {folder / 'model'}?" if nested.is_file() else "; name a folder that `sequst train` or `save` wrote"
-        )
-        raise UsageError(f"no model in {shorten(str(folder))}: it has no config.json{hint}")
+    if not _holds_a_model(folder):
+        nested = folder / "model"
+        hint = f"; did you mean {nested}?" if _holds_a_model(nested) else "; name a folder that `sequst train` or `save` wrote"
+        raise UsageError(f"no model in {shorten(str(folder))}: it has no {CONFIG}{hint}")
     facts = _facts(folder)
     with loading(f"the model in {folder}"):
-        model = transformers.AutoModelForTokenClassification.from_pretrained(
-            folder, dtype=torch.float32, use_safetensors=True, local_files_only=True
-        )
-    labels = [str(model.config.id2label[i]) for i in range(model.config.num_labels)]
+        encoder, classifier, labels = _PARTS[facts["architecture"]](folder, facts)
     if not all(label == OUTSIDE or (is_tag(label) and label[0] in "BI") for label in labels):
         raise SequstError(f"{folder}: its labels are not IOB2 tags: {', '.join(labels[:6])}")
-    tokenizer = load_tokenizer(str(folder))
+    if classifier.out_features != len(labels):
+        raise SequstError(f"{folder}: its classifier is for {classifier.out_features} labels, and it names {len(labels)}")
     tagger = Tagger(
-        model, tokenizer, labels, learnt=True, max_length=facts.get("max_length", 128), overlap=facts.get("overlap", 16),
-        head=facts.get("head", "softmax"), constrained=facts.get("constrained", True),
+        encoder, labels, classifier=classifier, max_length=facts["max_length"], overlap=facts["overlap"],
+        head=facts["head"], constrained=facts["constrained"],
     )  # fmt: skip
     if isinstance(tagger.head, CrfHead):
         _load_chain(tagger.head, folder / CHAIN)
     return tagger
 
 
+def _holds_a_model(folder: Path) -> bool:
+    return (folder / CONFIG).is_file() or (folder / SHAPE).is_file()
+
+
+def _load_transformer(folder: Path, facts: dict[str, Any]) -> tuple[Encoder, nn.Linear, list[str]]:
+    model = transformers.AutoModelForTokenClassification.from_pretrained(
+        folder, dtype=torch.float32, use_safetensors=True, local_files_only=True
+    )
+    labels = [str(model.config.id2label[i]) for i in range(model.config.num_labels)]
+    encoder = Transformer(model, load_tokenizer(str(folder)), len(labels))
+    return encoder, encoder.classifier[0], labels
+
+
+def _load_bilstm(folder: Path, facts: dict[str, Any]) -> tuple[Encoder, nn.Linear, list[str]]:
+    return *BiLstm.load(folder), facts["labels"]
+
+
+_PARTS = {Transformer.kind: _load_transformer, BiLstm.kind: _load_bilstm}
+_DEFAULTS = {
+    "architecture": Transformer.kind,
+    "head": "softmax",
+    "constrained": True,
+    "max_length": 128,
+    "overlap": 16,
+    "labels": [],
+}
+"""What a folder that another tool has made does not say."""
+
+
 def _facts(folder: Path) -> dict[str, Any]:
-    """What sequst.json says of the tagger, checked; nothing where another tool has made the folder."""
-    facts = read_json(folder / FACTS) if (folder / FACTS).is_file() else {}
-    if (
-        not isinstance(facts, dict)
-        or facts.get("head", "softmax") not in HEADS
-        or type(facts.get("constrained", True)) is not bool
-    ):
-        raise SequstError(f"{folder / FACTS}: not what sequst writes; its head must be {' or '.join(HEADS)}")
-    if (folder / CHAIN).is_file() != (facts.get("head") == "crf"):
+    """What sequst.json says of the tagger, checked."""
+    path = folder / FACTS
+    facts = read_json(path) if path.is_file() else {}
+    if not isinstance(facts, dict):
+        raise SequstError(f"{path}: not what sequst writes")
+    facts = {**_DEFAULTS, **facts}
+    for name, default in _DEFAULTS.items():
+        if type(facts[name]) is not type(default):
+            raise SequstError(
+                f"{path}: not what sequst writes; found {name} {shorten(facts[name])}, expected one like {default!r}"
+            )
+    for name, known in (("head", HEADS), ("architecture", _PARTS)):
+        if facts[name] not in known:
+            raise SequstError(f"{path}: not what sequst writes; its {name} must be {' or '.join(known)}")
+    if not all(isinstance(label, str) for label in facts["labels"]):
+        raise SequstError(f"{path}: not what sequst writes; its labels must be texts")
+    if (folder / CHAIN).is_file() != (facts["head"] == "crf"):
         raise SequstError(f"{folder}: {CHAIN} and the head that {FACTS} names do not fit together; save the tagger again")
     return facts
 

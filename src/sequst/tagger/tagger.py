@@ -13,9 +13,10 @@ from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import OUTSIDE, types_of
 from sequst.errors import SequstError, UsageError
 from sequst.tagger.batches import Batch
-from sequst.tagger.encoders import load_model, load_tokenizer
+from sequst.tagger.encoder import Encoder
 from sequst.tagger.head import HEADS, CrfHead, Decoded, Head, SoftmaxHead
-from sequst.tagger.windows import Splitter
+from sequst.tagger.making import new_encoder
+from sequst.tagger.shape import BiLstmShape
 
 if TYPE_CHECKING:
     from sequst.tagger.predicting import Prediction
@@ -41,60 +42,47 @@ def pick_device(name: str = "auto") -> torch.device:
 
 
 class Tagger(nn.Module):
-    """`hidden(batch)` and `log_probs(hidden, batch)`, or `decode(batch)` at once, each per word.
-
-    The encoder is the Hugging Face `*ForTokenClassification` itself with its classifier taken out, so that whatever an
-    architecture does between its last layer and its classifier is kept, and saving puts the learnt classifier back where
-    transformers expects it.
-    """
+    """`hidden(batch)` and `log_probs(hidden, batch)`, or `decode(batch)` at once, each per word."""
 
     def __init__(
         self,
-        model: Any,
-        tokenizer: Any,
+        encoder: Encoder,
         labels: list[str],
         *,
         max_length: int,
         overlap: int,
         seed: int = 0,
-        learnt: bool = False,
         head: str = "softmax",
         constrained: bool = True,
+        classifier: nn.Linear | None = None,
     ) -> None:
+        """`classifier` is a learnt one for the head to take over."""
         super().__init__()
         self.labels = labels
         self.max_length, self.overlap = max_length, overlap
-        self.tokenizer = tokenizer
-        self.splitter = Splitter(tokenizer, max_length, overlap)
-        self.pad_id: int = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
-        self.encoder = model
-        self.classifier_name, classifier = _find_classifier(model, len(labels))
+        self.encoder = encoder
+        self.splitter = encoder.splitter(max_length, overlap)
+        self.pad_id = encoder.pad_id
         if head not in HEADS:
             raise UsageError(f"unknown head {head!r}; use {' or '.join(HEADS)}")
-        width, dropout = classifier.in_features, _take_dropout(model)
         self.head: Head = (
-            CrfHead(width, labels, dropout, seed, constrained)
+            CrfHead(encoder.width, labels, encoder.dropout, seed, constrained)
             if head == "crf"
-            else SoftmaxHead(width, len(labels), dropout, seed)
+            else SoftmaxHead(encoder.width, len(labels), encoder.dropout, seed)
         )
-        if learnt:
+        if classifier is not None:
             self.head.unfold(classifier)
-        setattr(model, self.classifier_name, nn.Identity())
         self.eval()
 
     @classmethod
     def from_encoder(
         cls, name: str, labels: list[str], *, max_length: int = 64, overlap: int = 16, seed: int = 0,
-        head: str = "softmax", constrained: bool = True,
+        head: str = "softmax", constrained: bool = True, text: Iterable[Sequence[str]] = (), shape: BiLstmShape | None = None,
     ) -> Tagger:  # fmt: skip
-        """A tagger that has learnt nothing yet, on pretrained weights; the seed decides those that the checkpoint lacks."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            model = load_model(name, labels)
-        return cls(
-            model, load_tokenizer(name), labels, max_length=max_length, overlap=overlap, seed=seed, head=head,
-            constrained=constrained,
-        )  # fmt: skip
+        """A tagger that has learnt nothing yet: on pretrained weights, of which the seed decides those that the checkpoint
+        lacks, or on a new `bilstm` of this shape that knows the words and characters of the text."""
+        encoder = new_encoder(name, labels, seed, text, shape or BiLstmShape())
+        return cls(encoder, labels, max_length=max_length, overlap=overlap, seed=seed, head=head, constrained=constrained)
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> Tagger:
@@ -104,7 +92,7 @@ class Tagger(nn.Module):
         return load(folder).to(pick_device(device))
 
     def save(self, folder: str | Path, about: dict[str, Any] | None = None) -> None:
-        """Write a folder that `Tagger.load` reads, and, but for the chain of a CRF,
+        """Write a folder that `Tagger.load` reads, and, of a transformer and but for the chain of a CRF,
         `transformers.AutoModelForTokenClassification` too."""
         from sequst.tagger.saving import save
 
@@ -119,14 +107,12 @@ class Tagger(nn.Module):
         return types_of([self.labels])
 
     def embeddings(self, batch: Batch) -> Tensor:
-        """(B, L, E): the word embeddings of the sub-words, before the encoder adds anything to them."""
-        return self.encoder.get_input_embeddings()(batch.input_ids)  # type: ignore[no-any-return]
+        """(B, L, E): the word embeddings, before the encoder adds anything to them."""
+        return self.encoder.embeddings(batch)
 
     def hidden(self, batch: Batch, embeddings: Tensor | None = None) -> Tensor:
-        """(B, W, H): of every word the state of its first sub-word; from these embeddings where they are given."""
-        inputs = {"input_ids": batch.input_ids} if embeddings is None else {"inputs_embeds": embeddings}
-        states = self.encoder(attention_mask=batch.attention_mask, **inputs).logits  # (B, L, H)
-        return torch.gather(states, 1, batch.heads.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
+        """(B, W, H): the state of every word; from these embeddings where they are given."""
+        return self.encoder(batch, embeddings)  # type: ignore[no-any-return]
 
     def log_probs(self, hidden: Tensor, batch: Batch, dropout: bool = True) -> Tensor:
         """(B, W, C): log probabilities of the labels of every word; marginals under a CRF."""
@@ -163,27 +149,3 @@ class Tagger(nn.Module):
         sentences, single = as_sentences(inputs)
         predictions = list(annotate(self, sentences))
         return predictions[0] if single else predictions
-
-
-def _find_classifier(model: nn.Module, labels: int) -> tuple[str, nn.Linear]:
-    """The last linear layer of a `*ForTokenClassification`, by name."""
-    candidates = {
-        name: child for name, child in model.named_children() if isinstance(child, nn.Linear) and child.out_features == labels
-    }
-    for name in ("classifier", "score", *candidates):
-        if name in candidates:
-            return name, candidates[name]
-    raise SequstError(
-        f"{type(model).__name__} has no linear classifier after its encoder, so sequst cannot train it; "
-        "use an encoder of the BERT family (BERT, RoBERTa, MPNet, DeBERTa, ELECTRA, ModernBERT, …)"
-    )
-
-
-def _take_dropout(model: nn.Module) -> float:
-    """Move the dropout before the classifier into the head, where it acts on standardised states; 0.1 where there is none."""
-    rates = []
-    for child in model.children():
-        if isinstance(child, nn.Dropout):
-            rates.append(child.p)
-            child.p = 0.0
-    return rates[-1] if rates else 0.1

@@ -27,14 +27,17 @@ class Window:
     """For each of its words the place of the first sub-word in `ids`."""
     owned: tuple[int, int]
     """The words, counted in the window (end exclusive), whose tags this window decides."""
+    spelling: list[list[int]] | None = None
+    """The characters of each of its words, where the encoder looks at them."""
 
 
 class Splitter:
     """Turns sentences into windows of at most `max_length` sub-words, `overlap` of which repeat the window before."""
 
-    def __init__(self, tokenizer: Any, max_length: int, overlap: int) -> None:
-        self.tokenizer = tokenizer
-        self._prefix, self._suffix = _special_tokens(tokenizer)
+    def __init__(
+        self, max_length: int, overlap: int, prefix: Sequence[int] = (), suffix: Sequence[int] = (), unknown: int = 0
+    ) -> None:
+        self._prefix, self._suffix, self._unknown = list(prefix), list(suffix), unknown
         self.room = max_length - len(self._prefix) - len(self._suffix)
         if self.room < 4 or not 0 <= overlap <= self.room // 2:
             raise UsageError(
@@ -42,28 +45,10 @@ class Splitter:
                 f"use a max_length of 8 or more and an overlap of at most {max(0, self.room // 2)}"
             )
         self.overlap = overlap
-        candidates = (tokenizer.unk_token_id, tokenizer.mask_token_id, tokenizer.pad_token_id, 0)
-        self._unknown = next(i for i in candidates if i is not None)
 
     def subwords(self, sentences: Sequence[Sequence[str]]) -> list[list[list[int]]]:
-        """The sub-words of every word of every sentence, none for a word that the tokenizer makes nothing of."""
-        filled = [list(words) for words in sentences if words]
-        encodings = (
-            self.tokenizer(filled, is_split_into_words=True, add_special_tokens=False, verbose=False).encodings
-            if filled
-            else []
-        )
-        encoded = iter(encodings)
-        result: list[list[list[int]]] = []
-        for words in sentences:
-            pieces: list[list[int]] = [[] for _ in words]
-            if words:
-                encoding = next(encoded)
-                for word, id_ in zip(encoding.word_ids, encoding.ids, strict=True):
-                    if word is not None:
-                        pieces[word].append(id_)
-            result.append(pieces)
-        return result
+        """The sub-words of every word of every sentence, none for a word of which there are none."""
+        raise NotImplementedError
 
     def windows(self, sentences: Sequence[Sequence[str]]) -> list[Window]:
         """The windows of all sentences, in order."""
@@ -108,6 +93,35 @@ class Splitter:
                 start -= 1
                 back += lengths[start]
         return stretches
+
+
+class SubwordSplitter(Splitter):
+    """The sub-words of a tokenizer, with the special tokens that it puts around a sentence."""
+
+    def __init__(self, tokenizer: Any, max_length: int, overlap: int) -> None:
+        self.tokenizer = tokenizer
+        candidates = (tokenizer.unk_token_id, tokenizer.mask_token_id, tokenizer.pad_token_id, 0)
+        super().__init__(max_length, overlap, *_special_tokens(tokenizer), next(i for i in candidates if i is not None))
+
+    def subwords(self, sentences: Sequence[Sequence[str]]) -> list[list[list[int]]]:
+        """As the tokenizer has them; of some words, such as those of control characters, it makes nothing."""
+        filled = [list(words) for words in sentences if words]
+        encodings = (
+            self.tokenizer(filled, is_split_into_words=True, add_special_tokens=False, verbose=False).encodings
+            if filled
+            else []
+        )
+        encoded = iter(encodings)
+        result: list[list[list[int]]] = []
+        for words in sentences:
+            pieces: list[list[int]] = [[] for _ in words]
+            if words:
+                encoding = next(encoded)
+                for word, id_ in zip(encoding.word_ids, encoding.ids, strict=True):
+                    if word is not None:
+                        pieces[word].append(id_)
+            result.append(pieces)
+        return result
 
 
 def _special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:

@@ -150,19 +150,20 @@ class _Position:
     seconds: float = 0.0
     total: float = 0.0
     count: int = 0
-    values: dict[str, float] = field(default_factory=dict)
-    """Sums of what the objective reports, since the last score."""
+    values: dict[str, tuple[float, int]] = field(default_factory=dict)
+    """Of what the objective reports since the last score: its sum, and how often it did."""
 
     def took_step(self, loss: float, values: dict[str, Tensor]) -> None:
         self.step += 1
         self.total, self.count = self.total + loss, self.count + 1
         self.loss = self.total / self.count
         for name, value in values.items():
-            self.values[name] = self.values.get(name, 0.0) + float(value)
+            total, times = self.values.get(name, (0.0, 0))
+            self.values[name] = total + float(value), times + 1
 
     def scored(self, f1: float | None, tagger: Tagger) -> None:
         """Keep the weights if they are the best so far; of equals the later."""
-        self.means = {name: value / self.count for name, value in self.values.items()}
+        self.means = {name: total / times for name, (total, times) in self.values.items()}
         self.total, self.count, self.values = 0.0, 0, {}
         self.last_f1 = f1
         if f1 is None:
@@ -213,7 +214,7 @@ def _optimizer(tagger: Tagger, objective: Objective, phase: Phase, chain_rate: f
     """AdamW; the head has its own rate, the scores of a chain theirs, and biases, normalisation weights and chains no decay."""
     rates = [(tagger.encoder, phase.learning_rate), (tagger.head.linear, phase.head_learning_rate)]
     if objective.nets is not None:
-        rates.append((objective.nets, phase.learning_rate))
+        rates.append((objective.nets, objective.nets_rate or phase.learning_rate))
     chain = list(tagger.head.parameters(recurse=False))
     groups = [{"params": chain, "lr": chain_rate, "peak": chain_rate, "weight_decay": 0.0}]
     for module, rate in rates:

@@ -13,6 +13,8 @@ class Objective:
     from, and not of the tagger."""
 
     nets: nn.Module | None = None
+    nets_rate: float | None = None
+    """Peak learning rate of the nets; without, that of the encoder."""
 
     def begin_epoch(self, seed: int) -> None:
         """Called before every epoch. Noise of the objective's own must come from a generator seeded here, never from the one

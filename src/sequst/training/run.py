@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import itertools
 import os
@@ -18,8 +19,10 @@ from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError
 from sequst.evaluation.evaluating import evaluate
 from sequst.files import write_bytes
-from sequst.tagger.batches import collate
+from sequst.tagger.batches import Batch, collate
+from sequst.tagger.making import BILSTM
 from sequst.tagger.tagger import Tagger, labels_of, pick_device
+from sequst.tagger.vectors import load_vectors
 from sequst.training.data import Data
 from sequst.training.directory import RunDirectory
 from sequst.training.loop import Diverged, Examples, Hooks, Outcome, batches_of, fit
@@ -33,7 +36,7 @@ from sequst.uncertainty.beliefs import Beliefs, Probabilities, form_beliefs
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_PROBABILITIES: dict[str, Probabilities] = {"hard": "none", "soft": "plain", "mean": "mean"}
+_PROBABILITIES: dict[str, Probabilities] = {"hard": "none", "sampled": "none", "soft": "plain", "mean": "mean"}
 """What beliefs must hold for each kind of pseudo-label."""
 
 
@@ -61,8 +64,14 @@ class Run:
         """Time spent in phases, those of earlier processes included."""
         directory.clear_metrics()  # what earlier processes recorded is recorded again as the run passes it
 
+    @functools.cached_property
+    def text(self) -> list[tuple[str, ...]]:
+        """The sentences that are learnt from, labelled and unlabelled: what a vocabulary may know."""
+        return [sentence.words for sentence in (*self.data.labeled, *self.data.unlabeled)]
+
     def new_tagger(self, *place: object) -> Tagger:
-        """A tagger fresh from the pretrained weights; the head's first weights depend on the place (round, phase)."""
+        """A tagger fresh from the pretrained weights; the head's first weights, and all of an encoder that is not pretrained,
+        depend on the place (round, phase)."""
         tagger = Tagger.from_encoder(
             self.settings.encoder,
             self.labels,
@@ -71,6 +80,8 @@ class Run:
             head=self.settings.head,
             constrained=self.settings.crf.constrained,
             seed=derive(self.settings.seed, *place, "head"),
+            text=self.text,
+            shape=self.settings.bilstm,
         )
         return tagger.to(self.accelerator.device)
 
@@ -117,8 +128,9 @@ class Run:
         seed = derive(self.settings.seed, round_, name)
         try:
             outcome = fit(
-                tagger, examples, objective, phase, self.accelerator, seed, hooks, state, self.settings.crf.learning_rate
-            )
+                tagger, examples, objective, self._with_rates(phase), self.accelerator, seed, hooks, state,
+                self.settings.crf.learning_rate,
+            )  # fmt: skip
         except Diverged as stop:
             raise self._explain(stop, tagger, phase, round_, name) from None
         except torch.OutOfMemoryError as error:
@@ -132,13 +144,21 @@ class Run:
         self.directory.finish_phase(round_, name, result)
         return outcome
 
-    def beliefs(self, teacher: Tagger, round_: int, *, uncertain: bool) -> Beliefs:
+    def _with_rates(self, phase: Phase) -> Phase:
+        """The phase at the rates that its encoder needs."""
+        factor = self.settings.bilstm.rate if self.settings.encoder == BILSTM else 1.0
+        rates = {name: factor * getattr(phase, name) for name in ("learning_rate", "head_learning_rate")}
+        return dataclasses.replace(phase, **rates)
+
+    def beliefs(self, teacher: Tagger, round_: int, *, uncertain: bool, labels: str | None = None) -> Beliefs:
         """What the teacher believes of the unlabelled words; kept on disk, so that a resumed run does not ask again.
 
         The passes of MC dropout are made where it must be known how `uncertain` the teacher is, or where labels are their mean.
+        `labels` are of the kind that the settings ask for, or of this one.
         """
         path = self.directory.phase(round_, "beliefs") / "beliefs.npz"
-        kind = _PROBABILITIES[self.settings.pseudo_labels]
+        labels = labels or self.settings.pseudo_labels
+        kind = _PROBABILITIES[labels]
         if not path.is_file():
             passes = self.settings.uncertainty.passes if uncertain or kind == "mean" else 0
             self.progress.begin(f"round {round_}: beliefs", sum(len(s.words) for s in self.data.unlabeled), unit="words")
@@ -147,7 +167,7 @@ class Run:
                 with self.accelerator.autocast():
                     found = form_beliefs(
                         teacher, self.data.unlabeled, passes, derive(self.settings.seed, round_, "beliefs"),
-                        probabilities=kind, advance=self.progress.advance,
+                        probabilities=kind, sampled=labels == "sampled", advance=self.progress.advance,
                     )  # fmt: skip
             finally:
                 self.progress.end()
@@ -225,7 +245,7 @@ BF16_FROM = 80_000_000
 """Parameters from which bf16 pays on a GPU: below, a step waits for kernel launches, and casting adds to them."""
 
 
-class Encoder(NamedTuple):
+class EncoderFacts(NamedTuple):
     """What a run remembers of its encoder."""
 
     parameters: int
@@ -233,23 +253,45 @@ class Encoder(NamedTuple):
     """Of all its weights: a run that is resumed must find the same."""
 
 
-def load_encoder(settings: Settings) -> Encoder:
-    """Load the encoder and its tokenizer once and look for the device, so that whatever is wrong with them is known now."""
+def load_encoder(settings: Settings, perturbed: bool = False) -> EncoderFacts:
+    """Load the encoder and its tokenizer or vectors once and look for the device, so that whatever is wrong with them is known
+    now; with `perturbed` it must take word embeddings in place of words."""
     device = pick_device(settings.device)
     if settings.precision == "bf16" and not (device.type == "cuda" and torch.cuda.is_bf16_supported()):
         raise UsageError(f"setting precision=bf16 needs a GPU that has it, and the device is {device.type}; use fp32 or auto")
-    tagger = Tagger.from_encoder(settings.encoder, ["O"], max_length=settings.max_length, overlap=settings.overlap)
-    longest = tagger.splitter.windows([["a"] * settings.max_length])
-    try:
-        with torch.inference_mode():
-            tagger(collate(longest, [0], tagger.pad_id))
-    except (IndexError, RuntimeError) as error:
-        message = f"max_length {settings.max_length}: the encoder {settings.encoder} does not take so many sub-words ({error})"
-        raise UsageError(f"{message}; use a lower one") from None
+    tagger = Tagger.from_encoder(
+        settings.encoder, ["O"], max_length=settings.max_length, overlap=settings.overlap, shape=settings.bilstm
+    )
+    longest = collate(tagger.splitter.windows([["a"] * settings.max_length]), [0], tagger.pad_id)
+    with torch.inference_mode():
+        try:
+            tagger(longest)
+        except (IndexError, RuntimeError) as error:
+            message = (
+                f"max_length {settings.max_length}: the encoder {settings.encoder} does not take so many sub-words ({error})"
+            )
+            raise UsageError(f"{message}; use a lower one") from None
+        if perturbed:
+            _require_embeddings(tagger, longest, settings)
     digest = hashlib.sha256()
-    for weight in tagger.encoder.state_dict().values():
-        digest.update(weight.contiguous().view(torch.uint8).numpy())
-    return Encoder(sum(parameter.numel() for parameter in tagger.parameters()), digest.hexdigest())
+    if settings.encoder != BILSTM:
+        for weight in tagger.encoder.state_dict().values():
+            digest.update(weight.contiguous().view(torch.uint8).numpy())
+    elif settings.bilstm.vectors:  # all else of it is made anew
+        vectors = load_vectors(settings.bilstm.vectors)
+        digest.update("\n".join(vectors.words).encode())
+        digest.update(vectors.table.numpy().tobytes())
+    return EncoderFacts(sum(parameter.numel() for parameter in tagger.parameters()), digest.hexdigest())
+
+
+def _require_embeddings(tagger: Tagger, batch: Batch, settings: Settings) -> None:
+    try:
+        tagger.hidden(batch, tagger.embeddings(batch))
+    except Exception as error:  # an architecture may refuse in any way
+        raise UsageError(
+            f"method {settings.method} perturbs word embeddings, which the encoder {settings.encoder} does not take "
+            f"({type(error).__name__}: {error}); use another encoder or method"
+        ) from None
 
 
 def make_accelerator(settings: Settings, parameters: int) -> Accelerator:

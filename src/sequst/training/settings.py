@@ -22,6 +22,7 @@ import yaml
 
 from sequst.errors import UsageError, nearest, shorten
 from sequst.files import atomic_text
+from sequst.tagger.shape import BiLstmShape
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,8 @@ class Vat:
 
     weight: float = 1.0
     """Weight of the adversarial divergence beside the loss of labelled words."""
+    warmup: float = 0.0
+    """Share of the steps, the first ones, that learn labelled words alone."""
     epsilon: float = 0.5
     """Length of the perturbation of a sentence, in mean norms of its word embeddings."""
     step: float = 0.1
@@ -112,6 +115,42 @@ class Vat:
     """Weight of the entropy of predictions for unlabelled words, to be made small as well; 0 switches it off."""
     paths: int = 3
     """Best paths that the sequence divergence of SeqVAT tells apart, k in its paper."""
+
+
+@dataclass(frozen=True)
+class Cvt:
+    """Cross-view training."""
+
+    weight: float = 1.0
+    """Weight of the divergence of every auxiliary head from the primary one."""
+    warmup: float = 0.0
+    """Share of the steps, the first ones, that learn labelled words alone."""
+    hidden: int = 128
+    """Over a transformer's states: size of the BiLSTM that makes the views, in each direction."""
+    learning_rate: float = 1e-3
+    """Peak learning rate of the auxiliary heads and of that BiLSTM, which start from nothing."""
+
+
+@dataclass(frozen=True)
+class MetaSt:
+    """Meta self-training."""
+
+    labels: str = "sampled"
+    """Pseudo-labels: `sampled`, drawn from the teacher's probabilities, or `hard`, the best tag."""
+    first_order: bool = False
+    """Weigh words by a difference of their losses in place of a second derivative: cheaper, and an approximation."""
+    rate: float = 0.2
+    """Length of the virtual step: the gradient times this."""
+    batch_size: int = 16
+    """Labelled windows in a meta batch."""
+    refresh: int = 50
+    """Steps after which the losses of all labelled windows are looked at again; what fell most is drawn most."""
+    smoothing: float = 0.01
+    """Loss decay, in nats, below which a labelled window is drawn as if it had this much."""
+    retune: float = 0.1
+    """Re-tuning has this share of the teacher's rates."""
+    warmup: float = 0.1
+    """Share of a student's steps, the first ones, in which all words weigh the same: a new one cannot tell them apart."""
 
 
 @dataclass(frozen=True)
@@ -125,19 +164,27 @@ class Crf:
 
 
 @dataclass(frozen=True)
+class Bilstm(BiLstmShape):
+    """The encoder `bilstm`."""
+
+    rate: float = 20.0
+    """It starts from nothing, so it and its head learn with so many times the rates of the phases."""
+
+
+@dataclass(frozen=True)
 class Settings:
     """Everything that decides the numbers of a run, but for the data."""
 
     method: str = "finetune"
     """How to learn; `sequst methods` lists them."""
     encoder: str = "minilm"
-    """`minilm`, a local folder, or a model of the Hugging Face hub."""
+    """`minilm`, a local folder, a model of the Hugging Face hub, or `bilstm`, which is not pretrained."""
     head: str = "softmax"
     """`softmax`, every word for itself, or `crf`, a linear chain over the words of a sentence."""
     seed: int = 12
     """Decides every random choice: the same settings, seed and machine give the same numbers."""
     max_length: int = 64
-    """Longest window in sub-words, special tokens included; longer sentences are cut into overlapping windows."""
+    """Longest window, in sub-words with special tokens (of a `bilstm`, in words); longer sentences are cut, with an overlap."""
     overlap: int = 16
     """Sub-words that a window shares with the one before it."""
     standardise: bool = True
@@ -163,11 +210,13 @@ class Settings:
     keep: str = "teacher"
     """Which tagger of the best round to keep: the `teacher` (the student, re-tuned on the labelled data) or the `student`."""
     pseudo_labels: str = "hard"
-    """What the student learns: `hard`, the best tag; `soft`, the teacher's probabilities; `mean`, those of MC dropout."""
+    """What the student learns: `hard`, the best tag; `sampled`, a draw; `soft`, probabilities; `mean`, those of MC dropout."""
     mix_labeled: bool = False
     """Let the student learn the labelled sentences too, among the pseudo-labelled ones."""
     crf: Crf = field(default_factory=Crf)
     """The linear-chain CRF of `head: crf`."""
+    bilstm: Bilstm = field(default_factory=Bilstm)
+    """The encoder `bilstm`."""
     teacher: Phase = field(default_factory=Phase)
     """Fine-tuning on the labelled data."""
     student: Phase = field(default_factory=lambda: Phase(epochs=4.0, min_steps=500, batch_size=32))
@@ -184,6 +233,10 @@ class Settings:
     """Gaussian-based consistency regularisation."""
     vat: Vat = field(default_factory=Vat)
     """Virtual adversarial training."""
+    cvt: Cvt = field(default_factory=Cvt)
+    """Cross-view training."""
+    metast: MetaSt = field(default_factory=MetaSt)
+    """Meta self-training."""
 
     def __post_init__(self) -> None:
         _check_ranges(self)
@@ -193,10 +246,13 @@ class Settings:
         without = {"seed", "device", "checkpoint_seconds", "keep_rounds", *unused}
         without |= set() if self.dev_shots else {"dev_shots"}  # younger than the oldest results, as is the head
         without |= {"head", "crf"} if self.head == "softmax" else set()
+        without |= {"bilstm"} if self.encoder != "bilstm" else set()
         if self.pseudo_labels == "mean" and "pseudo_labels" not in unused:
             without.discard("uncertainty")  # whose passes the labels are the mean of
         kept = {name: value for name, value in to_dict(self).items() if name not in without}
         kept["encoder"] = PurePath(self.encoder).name  # the same weights may lie in other folders elsewhere
+        if "bilstm" in kept:
+            kept["bilstm"]["vectors"] = PurePath(self.bilstm.vectors).name
         return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -208,11 +264,13 @@ _CHOICES = {
     "start": ("identity", "random"),
     "keep": ("teacher", "student"),
     "head": ("softmax", "crf"),
-    "pseudo_labels": ("hard", "soft", "mean"),
+    "pseudo_labels": ("hard", "sampled", "soft", "mean"),
+    "labels": ("sampled", "hard"),
 }
 _POSITIVE = {"learning_rate", "head_learning_rate", "epochs", "batch_size", "max_gradient_norm", "max_length"}
 _POSITIVE |= {"passes", "samples", "patience", "max_rounds", "epsilon", "step", "paths"}
-_SHARES = {"warmup", "dev_fraction"}
+_POSITIVE |= {"refresh", "smoothing", "retune", "layers", "hidden", "word_size", "character_size", "filters", "rate"}
+_SHARES = {"warmup", "dev_fraction", "dropout"}
 _MAY_BE_ZERO = {"min_steps", "weight_decay", "evaluations", "overlap", "checkpoint_seconds", "seed", "weight", "dev_shots"}
 _MAY_BE_ZERO |= {"entropy"}
 _ZERO_OR_FROM = {"tau": 1.0, "prior": 1e-3}
@@ -373,8 +431,8 @@ def _describe(settings: Any, prefix: str) -> Iterator[Described]:
 
 def _field_docs(cls: type) -> dict[str, str]:
     """The string that stands under each field."""
+    docs = _field_docs(cls.__base__) if cls.__base__ is not None and is_dataclass(cls.__base__) else {}
     body = typing.cast(ast.ClassDef, ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]).body
-    docs = {}
     for statement, after in itertools.pairwise(body):
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
             if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):

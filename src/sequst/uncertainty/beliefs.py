@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from sequst.corpus.sentence import Sentence
 from sequst.errors import UsageError
@@ -29,7 +30,7 @@ class Beliefs:
     """Flat arrays over the words of some sentences in order; sentence i has the words starts[i] to starts[i + 1]."""
 
     labels: NDArray[np.int64]
-    """The teacher's argmax, without dropout (Eq. 2)."""
+    """The teacher's argmax, without dropout (Eq. 2), or a draw from its probabilities."""
     plain_confidence: NDArray[np.float32]
     """Its probability without dropout."""
     confidence: NDArray[np.float32]
@@ -71,12 +72,13 @@ class Beliefs:
 @torch.inference_mode()
 def form_beliefs(
     tagger: Tagger, sentences: Sequence[Sentence], passes: int, seed: int, *,
-    probabilities: Probabilities = "none", advance: Callable[[int], None] = lambda words: None,
+    probabilities: Probabilities = "none", sampled: bool = False, advance: Callable[[int], None] = lambda words: None,
 ) -> Beliefs:  # fmt: skip
     """Label every word, then pass each batch `passes` times with dropout; only sums over the passes are kept.
 
     With no pass at all the confidence is that without dropout, and the information gain 0. `probabilities` of all labels are
-    those without dropout (`plain`) or their mean over the passes (`mean`). `advance` hears how many words each batch has.
+    those without dropout (`plain`) or their mean over the passes (`mean`). With `sampled` the label of a word is drawn from
+    those without dropout, and confidences are of the label drawn. `advance` hears how many words each batch has.
     """
     if passes < 0 or (probabilities == "mean" and passes == 0):
         raise UsageError(f"passes {passes}: at least {int(probabilities == 'mean')}")
@@ -89,6 +91,8 @@ def form_beliefs(
     try:
         for number, (batch, places) in enumerate(words.batches()):
             decoded = tagger.decode(batch)
+            if sampled:
+                decoded = decoded._replace(labels=draw_labels(decoded.log_probs, seed + number))
             best, sure = decoded.labels[batch.owned], decoded.confidences[batch.owned]
             sums = PassSums()
             with mc_dropout(tagger, seed + number):
@@ -107,3 +111,10 @@ def form_beliefs(
     finally:
         tagger.train(was_training)
     return Beliefs(labels, plain, confidence, gain, words.starts, kept)
+
+
+def draw_labels(log_probs: Tensor, seed: int) -> Tensor:
+    """A label for every word (...), drawn by its probabilities, from log probabilities (..., C)."""
+    # the largest of log p + Gumbel noise; drawn on the CPU, so that every device draws the same
+    noise = -torch.empty(log_probs.shape).exponential_(generator=torch.Generator().manual_seed(seed)).log()
+    return (log_probs + noise.to(log_probs)).argmax(-1)

@@ -1,0 +1,132 @@
+"""Cross-view training (Clark et al. 2018): heads that see a part of a sentence learn from the one that sees all of it.
+
+Labelled and unlabelled batches alternate. A labelled one teaches the tagger's own head, the primary one. On an unlabelled one
+the primary head teaches four auxiliary heads, each of which sees a reading from one side: up to a word (forward, backward),
+or up to its neighbour, so that the word itself is not seen (future, past). What they learn goes into the encoder below; they
+are thrown away in the end. Decided here, where the paper is silent:
+
+- of a `bilstm` the readings are those of its first layer, as published. A transformer has none, so a small BiLSTM reads its
+  states; these have seen the whole sentence through attention, so there a view is restricted in states, not in words;
+- the primary head teaches without dropout of its own, from the same states, and is kept out of the gradient; under a CRF it
+  teaches its marginals;
+- for the first `cvt.warmup` of the steps labelled sentences are learnt alone, until the primary head has something to teach;
+- there are twice as many steps as in fine-tuning, so that as many of them see labelled sentences; a pass over these is spread
+  over two, as every second batch gives way to an unlabelled one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from sequst.methods.finetune import LabelledWords, learn_labelled
+from sequst.methods.unlabelled import UnlabelledBatches
+from sequst.objectives.consistency import divergence
+from sequst.tagger.batches import Batch
+from sequst.tagger.bilstm import BiLstm, read_both_ways
+from sequst.tagger.tagger import Tagger
+from sequst.training.run import Run
+from sequst.training.seeds import derive
+
+
+def cvt(run: Run) -> Tagger:
+    once = run.settings.teacher
+    twice = dataclasses.replace(once, epochs=2 * once.epochs, min_steps=2 * once.min_steps)
+    return learn_labelled(run, lambda tagger: CrossViews(run, tagger), twice)
+
+
+VIEWS = ("forward", "backward", "future", "past")
+
+
+class Readings(NamedTuple):
+    """States of words, and two readings of the sentence (B, W, H each) that know it from one side alone."""
+
+    states: Tensor
+    left: Tensor
+    right: Tensor
+
+
+class Views(nn.Module):
+    """The auxiliary heads: one hidden layer each."""
+
+    def __init__(self, size: int, labels: int, dropout: float) -> None:
+        super().__init__()
+        self.heads = nn.ModuleList(
+            nn.Sequential(nn.Dropout(dropout), nn.Linear(size, size), nn.ReLU(), nn.Linear(size, labels)) for _ in VIEWS
+        )
+
+    def forward(self, left: Tensor, right: Tensor) -> dict[str, Tensor]:
+        """Log probabilities (B, W, C) of every view."""
+        before = nn.functional.pad(left, (0, 0, 1, 0))[:, :-1]  # what was read up to the word before; 0 at the first
+        after = nn.functional.pad(right, (0, 0, 0, 1))[:, 1:]
+        seen = zip(VIEWS, self.heads, (left, right, before, after), strict=True)
+        return {name: torch.log_softmax(head(states).float(), -1) for name, head, states in seen}
+
+
+class OwnReadings(nn.Module):
+    """Those of the first layer of a BiLSTM."""
+
+    def __init__(self, encoder: BiLstm) -> None:
+        super().__init__()
+        self.size = encoder.shape.hidden
+
+    def forward(self, tagger: Tagger, batch: Batch) -> Readings:
+        assert isinstance(tagger.encoder, BiLstm)
+        layers = tagger.encoder.readings(batch)
+        return Readings(torch.cat(layers, -1), *layers[0].chunk(2, -1))
+
+
+class ReadStates(nn.Module):
+    """A small BiLSTM over the states that another encoder gives."""
+
+    def __init__(self, width: int, size: int) -> None:
+        super().__init__()
+        self.size = size
+        self.lstm = nn.LSTM(width, size, batch_first=True, bidirectional=True)
+
+    def forward(self, tagger: Tagger, batch: Batch) -> Readings:
+        states = tagger.hidden(batch)
+        scaled = (states - tagger.head.mean) * tagger.head.scale
+        return Readings(states, *read_both_ways(self.lstm, scaled, batch.lengths).chunk(2, -1))
+
+
+class CrossViews(LabelledWords):
+    """In turn the loss of labelled words, and how far the views are from the primary head on unlabelled ones."""
+
+    def __init__(self, run: Run, tagger: Tagger) -> None:
+        self._settings = run.settings.cvt
+        seed = derive(run.settings.seed, 0, "unlabelled")
+        self._unlabelled = UnlabelledBatches(tagger, run.data.unlabeled, run.settings.teacher.batch_size, seed)
+        self._step, self._done = 0, 0.0
+        self.nets_rate = self._settings.learning_rate
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(derive(seed, "views"))
+            encoder = tagger.encoder
+            self._read = (
+                OwnReadings(encoder) if isinstance(encoder, BiLstm) else ReadStates(encoder.width, self._settings.hidden)
+            )
+            self._views = Views(self._read.size, len(tagger.labels), encoder.dropout)
+        self.nets = nn.ModuleDict({"read": self._read, "views": self._views})
+
+    def begin_step(self, step: int, steps: int) -> None:
+        self._step, self._done = step, step / steps
+
+    def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        if self._step % 2 == 0 or self._done < self._settings.warmup:
+            labelled, _ = super().loss(tagger, batch)
+            return labelled, {"labelled": labelled.detach()}
+        apart = self.apart(tagger, self._unlabelled.batch(self._step // 2, tagger))
+        total = torch.stack(list(apart.values())).sum()
+        return self._settings.weight * total, {f"apart_{name}": value.detach() for name, value in apart.items()}
+
+    def apart(self, tagger: Tagger, batch: Batch) -> dict[str, Tensor]:
+        """The mean divergence of every view from the primary head."""
+        states, left, right = self._read(tagger, batch)
+        with torch.no_grad():
+            target = tagger.log_probs(states, batch, dropout=False)
+        views = self._views(left, right)
+        count = batch.owned.sum().clamp(min=1)
+        return {name: torch.where(batch.owned, divergence(target, view), 0.0).sum() / count for name, view in views.items()}

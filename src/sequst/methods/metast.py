@@ -1,0 +1,171 @@
+"""MetaST (Wang et al. 2021): self-training that weighs every pseudo-labelled word by what learning it does for labelled ones.
+
+In each step of a student: a virtual step on the batch, the loss of a labelled meta batch after it, and for every word the
+slope of that loss in the word's weight; max(0, -slope), normalised in the batch, weighs the words in the real step. Labelled
+sentences whose loss has fallen most are drawn most for meta batches. Labels are drawn from the teacher's probabilities, and a
+student is re-tuned at a tenth of the teacher's rate. Decided here, where the paper is silent:
+
+- the loop is that of all self-training here: a student fresh from the pretrained weights in each round, labels drawn once a
+  round, the tagger of the best dev round kept;
+- the virtual step is one of plain gradient descent with equal weights, all parameters taking part;
+- dropout is on in both passes, and the losses that weights are sought for are the ones that are then learnt: one mask;
+- loss decay is looked at every `metast.refresh` steps, over all labelled windows, without dropout;
+- a new student's slopes say nothing, so for the first `metast.warmup` of its steps all words weigh the same;
+- where no word is worth anything, nothing is learnt in that step;
+- under a CRF the loss of a word is that of its marginal, and the meta loss the negative log likelihood.
+
+Fused attention and cuDNN's LSTM have no second derivative, so their plain forms take their place; with `metast.first_order`
+they are used, see `worth_by_difference`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from sequst.methods.self_training import Parts, self_train
+from sequst.methods.vat import same_dropout
+from sequst.objectives.masked import CrossEntropy
+from sequst.objectives.reweighting import Parameters, decay_weights, normalised, worth_by_difference, worth_of_words
+from sequst.tagger.batches import Batch
+from sequst.tagger.tagger import Tagger
+from sequst.training.loop import Examples, batches_of
+from sequst.training.run import Run
+from sequst.training.seeds import derive
+from sequst.uncertainty.selectors import AllWords
+
+
+def metast(run: Run) -> Tagger:
+    settings = run.settings.metast
+    teacher, share = run.settings.teacher, settings.retune
+    retune = dataclasses.replace(
+        run.settings.retune,
+        learning_rate=share * teacher.learning_rate,
+        head_learning_rate=share * teacher.head_learning_rate,
+    )
+
+    def weigher(student: Tagger, seed: int) -> MetaWeigher:
+        return MetaWeigher(run, run.examples(student, run.data.labeled), seed)
+
+    return self_train(run, Parts(AllWords(), CrossEntropy(), weigher=weigher, labels=settings.labels, retune=retune))
+
+
+class LossDecay(nn.Module):
+    """The losses of all labelled windows when they were last looked at, and the time before."""
+
+    before: Tensor
+    now: Tensor
+
+    def __init__(self, windows: int) -> None:
+        super().__init__()
+        self.register_buffer("before", torch.full((windows,), torch.nan))
+        self.register_buffer("now", torch.full((windows,), torch.nan))
+
+    def look(self, losses: Tensor) -> None:
+        self.before.copy_(self.now)
+        self.now.copy_(losses)
+
+
+class MetaWeigher:
+    """Weights of the words in a student's batch, from labelled sentences."""
+
+    def __init__(self, run: Run, labelled: Examples, seed: int) -> None:
+        self._settings, self._labelled, self._seed = run.settings.metast, labelled, seed
+        self.nets = LossDecay(len(labelled.windows))
+        self._step, self._done = 0, 0.0
+
+    def begin_step(self, step: int, steps: int) -> None:
+        self._step, self._done = step, step / steps
+
+    def watching(self) -> contextlib.AbstractContextManager[None]:
+        plain = self._settings.first_order or self._warming_up
+        return contextlib.nullcontext() if plain else twice_differentiable()
+
+    @property
+    def _warming_up(self) -> bool:
+        return self._done < self._settings.warmup
+
+    def weigh(self, tagger: Tagger, batch: Batch, losses: Tensor) -> Tensor:
+        if self._step % self._settings.refresh == 0:
+            self.nets.look(window_losses(tagger, self._labelled))
+        selected = batch.selected
+        if self._warming_up:
+            return selected / selected.sum().clamp(min=1)
+        worth = self._worth(tagger, batch, losses[selected])
+        return torch.zeros_like(losses).masked_scatter(selected, normalised(worth)).detach()
+
+    def _worth(self, tagger: Tagger, batch: Batch, losses: Tensor) -> Tensor:
+        rows = self._draw()
+        meta = self._labelled.batch(rows, tagger)
+        parameters = {name: value for name, value in tagger.named_parameters() if value.requires_grad}
+        seed = derive(self._seed, "dropout", self._step)
+
+        def meta_loss(at: Parameters) -> Tensor:
+            with same_dropout(tagger, seed):
+                return call_with(tagger, at, lambda tagger: tagger.loss(meta))
+
+        if not self._settings.first_order:
+            return worth_of_words(losses, parameters, meta_loss, self._settings.rate)
+
+        def losses_at(at: Parameters) -> Tensor:
+            assert batch.labels is not None
+            with same_dropout(tagger, seed):
+                log_probs = call_with(tagger, at, lambda tagger: tagger(batch))
+            return CrossEntropy()(log_probs, batch.labels, 0.0)[batch.selected]
+
+        return worth_by_difference(losses_at, parameters, meta_loss, self._settings.rate)
+
+    def _draw(self) -> list[int]:
+        """The labelled windows of this step's meta batch."""
+        chances = decay_weights(self.nets.before, self.nets.now, self._settings.smoothing).double().cpu().numpy()
+        rng = np.random.default_rng(derive(self._seed, "meta", self._step))
+        count = min(self._settings.batch_size, len(chances))
+        chosen: list[int] = rng.choice(len(chances), count, replace=False, p=chances / chances.sum()).tolist()
+        return chosen
+
+
+@contextlib.contextmanager
+def twice_differentiable() -> Iterator[None]:
+    """Within it attention and LSTMs are made of operations that have a second derivative."""
+    with sdpa_kernel(SDPBackend.MATH), torch.backends.cudnn.flags(enabled=False):
+        yield
+
+
+@torch.no_grad()
+def window_losses(tagger: Tagger, examples: Examples) -> Tensor:
+    """The mean cross-entropy of the words of each window, without dropout."""
+    found = torch.zeros(len(examples.windows), device=tagger.device)
+    was_training = tagger.training
+    tagger.eval()
+    try:
+        for batch in batches_of(examples, tagger):
+            assert batch.labels is not None
+            losses = torch.where(batch.owned, CrossEntropy()(tagger(batch), batch.labels, 0.0), 0.0)
+            found[batch.windows] = (losses.sum(-1) / batch.owned.sum(-1).clamp(min=1)).to(found)
+    finally:
+        tagger.train(was_training)
+    return found
+
+
+class _Call(nn.Module):
+    """Lets `functional_call` reach more than a tagger's forward."""
+
+    def __init__(self, tagger: Tagger) -> None:
+        super().__init__()
+        self.tagger = tagger
+
+    def forward(self, function: Callable[[Tagger], Any]) -> Any:
+        return function(self.tagger)
+
+
+def call_with(tagger: Tagger, parameters: Parameters, function: Callable[[Tagger], Tensor]) -> Tensor:
+    """What the function gives for a tagger that has these parameters; the tagger itself keeps its own."""
+    named = {f"tagger.{name}": value for name, value in parameters.items()}
+    return torch.func.functional_call(_Call(tagger), named, (function,))  # type: ignore[no-any-return]

@@ -1,0 +1,38 @@
+"""What a tagger asks of its encoder: words in, a state of every word out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torch import Tensor, nn
+
+from sequst.tagger.batches import Batch
+from sequst.tagger.windows import Splitter
+
+
+class Encoder(nn.Module):
+    """The part of a tagger below its head."""
+
+    kind: str
+    width: int
+    """H, the size of a word's state."""
+    dropout: float
+    """The rate that the head drops states at."""
+    pad_id: int
+    """What input ids are padded with."""
+
+    def splitter(self, max_length: int, overlap: int) -> Splitter:
+        """What cuts sentences into windows that this encoder reads."""
+        raise NotImplementedError
+
+    def embeddings(self, batch: Batch) -> Tensor:
+        """(B, L, E): what the encoder makes of each input id by itself, before it looks at the others."""
+        raise NotImplementedError
+
+    def forward(self, batch: Batch, embeddings: Tensor | None = None) -> Tensor:
+        """(B, W, H): the state of every word; from these embeddings where they are given."""
+        raise NotImplementedError
+
+    def save(self, folder: Path, classifier: nn.Linear) -> None:
+        """Write the weights, those of the classifier on top of them, and what it takes to load them again."""
+        raise NotImplementedError

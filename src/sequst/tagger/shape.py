@@ -1,0 +1,25 @@
+"""The shape of a BiLSTM, which no checkpoint gives. Knows no torch, so that settings can hold it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class BiLstmShape:
+    """Sizes and word vectors of a BiLSTM."""
+
+    vectors: str = ""
+    """Word vectors: `glove` (GloVe 6B, 50 dimensions, an installed package), a text file of them, or empty: learnt ones."""
+    layers: int = 2
+    """Layers, each of which reads in both directions; a word's state is what all of them make of it."""
+    hidden: int = 128
+    """Size of a layer's state in each direction."""
+    word_size: int = 50
+    """Size of learnt word vectors; those of a file have their own."""
+    character_size: int = 25
+    """Size of the vectors of characters."""
+    filters: int = 50
+    """What the convolution over a word's characters gives: so many numbers."""
+    dropout: float = 0.33
+    """Rate at which inputs, states between layers and states before the head are dropped, and whole word vectors too."""
