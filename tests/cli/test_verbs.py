@@ -288,3 +288,24 @@ def test_misuse(arguments: list[str], code: int, message: str, write: Write, tmp
     assert done.returncode == code, done.stderr
     assert message in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["l.conll"]
+
+
+def test_a_bilstm_from_the_outside(write: Write, split: Split, tmp_path: Path, sequst: Cli) -> None:
+    split.save(tmp_path / "data")
+    inputs = ["--labeled", tmp_path / "data" / "labeled.conll", "--encoder", "bilstm"]
+    long = "\n".join(["word O"] * 70)
+    done = sequst("check", "--labeled", write("long.conll", f"{long}\n\nOslo B-X\n"), "--encoder", "bilstm")
+    assert "1 sentences are longer than 64 words" in done.stdout
+    vectors = write("v.txt", "the 1 2\n")
+    done = sequst("train", *inputs, "--head=crf", f"--set=bilstm.vectors={vectors}", "--output", tmp_path / "run", *SHORT)
+    assert done.returncode == 0, done.stderr
+    assert "% of the words of the text have a vector" in done.stderr
+    assert "warning: " in done.stderr  # it is a poor file
+    text = write("in.txt", "We play in Oslo .\n")
+    tagged = json.loads(sequst("predict", tmp_path / "run" / "model", text, "--uncertainty").stdout)
+    assert len(tagged["tags"]) == len(tagged["information_gain"]) == 5
+    scores = json.loads(sequst("evaluate", tmp_path / "run" / "model", tmp_path / "data" / "dev.conll", "--json").stdout)
+    assert scores["sentences"] == len(split.dev)
+    done = sequst("train", *inputs, "--set=bilstm.vectors=no.txt", "--output", tmp_path / "other")
+    assert (done.returncode, (tmp_path / "other").exists()) == (2, False)
+    assert "no.txt: no such file" in done.stderr

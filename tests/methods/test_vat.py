@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from sequst.corpus.sampling import Split
+from sequst.errors import UsageError
 from sequst.methods.running import train
 from sequst.methods.vat import same_dropout, word_divergence
 from sequst.objectives.adversarial import adversarial_direction, unit
@@ -106,3 +107,31 @@ def test_a_killed_run_would_see_the_same_unlabelled_batches(split: Split, tiny_e
     again = resume(tmp_path / "stopped")
     assert same_weights(again.tagger, whole.tagger)
     assert metrics(again.path) == metrics(whole.path)
+
+
+def test_an_encoder_that_takes_no_embeddings_is_refused_before_a_run_is_made(
+    split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Tagger.hidden
+
+    def hidden(self: Tagger, batch: Any, embeddings: Any = None) -> Any:
+        if embeddings is not None:
+            raise TypeError("forward() got an unexpected keyword argument 'inputs_embeds'")
+        return kept(self, batch)
+
+    monkeypatch.setattr(Tagger, "hidden", hidden)
+    options: dict[str, Any] = {"encoder": tiny_encoder, "teacher": QUICK}
+    with pytest.raises(UsageError, match=r"seqvat perturbs word embeddings.*inputs_embeds"):
+        train(split.labeled, tmp_path / "run", unlabeled=split.unlabeled[:20], method="seqvat", **options)
+    assert not (tmp_path / "run").exists()
+    train(split.labeled, tmp_path / "run", **options)
+
+
+def test_labelled_words_come_first(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"encoder": tiny_encoder, "teacher": {**QUICK, "min_steps": 20}, "dev": split.dev}
+    alone = train(split.labeled, tmp_path / "alone", **options)
+    found = train(split.labeled, tmp_path / "run", unlabeled=split.unlabeled[:20], method="vat", vat={"warmup": 0.5}, **options)
+    lines = [[line for line in metrics(result.path) if line["phase"] == "teacher"] for result in (alone, found)]
+    assert lines[0][0]["loss"] == lines[1][0]["loss"]
+    assert "adversarial" not in lines[1][0]
+    assert lines[1][1]["adversarial"] > 0

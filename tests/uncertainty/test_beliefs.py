@@ -11,7 +11,7 @@ from sequst.errors import UsageError
 from sequst.tagger.batches import collate
 from sequst.tagger.predicting import label_words
 from sequst.tagger.tagger import Tagger
-from sequst.uncertainty.beliefs import Beliefs, form_beliefs
+from sequst.uncertainty.beliefs import Beliefs, draw_labels, form_beliefs
 from sequst.uncertainty.information import PassSums
 from sequst.uncertainty.mc_dropout import mc_dropout
 
@@ -106,3 +106,25 @@ def test_misuse(tagger: Tagger, split: Split) -> None:
         form_beliefs(tagger, split.dev, passes=0, seed=1, probabilities="mean")
     with pytest.raises(AssertionError):
         PassSums().information_gain()
+
+
+def test_drawn_labels_come_as_often_as_they_are_probable() -> None:
+    log_probs = torch.tensor([0.7, 0.2, 0.1]).log().expand(30_000, 3)
+    drawn = draw_labels(log_probs, seed=1)
+    assert (drawn.bincount() / 30_000).tolist() == pytest.approx([0.7, 0.2, 0.1], abs=0.01)
+    assert torch.equal(drawn, draw_labels(log_probs, seed=1))
+    assert not torch.equal(drawn, draw_labels(log_probs, seed=2))
+    sure = torch.tensor([0.0, -torch.inf]).expand(50, 2)
+    assert not draw_labels(sure, seed=1).any()
+
+
+def test_beliefs_of_drawn_labels_are_of_those_labels(tagger: Tagger, split: Split) -> None:
+    best = form_beliefs(tagger, split.dev, passes=3, seed=4, probabilities="plain")
+    drawn = form_beliefs(tagger, split.dev, passes=3, seed=4, sampled=True)
+    assert best.probabilities is not None
+    assert (drawn.labels != best.labels).any()
+    chosen = best.probabilities[np.arange(len(drawn)), drawn.labels]
+    assert drawn.plain_confidence == pytest.approx(chosen, abs=1e-6)
+    mean = form_beliefs(tagger, split.dev, passes=3, seed=4, probabilities="mean").probabilities
+    assert mean is not None
+    assert drawn.confidence == pytest.approx(mean[np.arange(len(drawn)), drawn.labels], abs=1e-6)

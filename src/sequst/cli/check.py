@@ -12,7 +12,9 @@ def check(
     unlabeled: Annotated[str | None, typer.Option(help="Unlabelled sentences.", metavar="FILE")] = None,
     dev: Annotated[str | None, typer.Option(help="Dev set.", metavar="FILE")] = None,
     test: Annotated[str | None, typer.Option(help="Test set.", metavar="FILE")] = None,
-    encoder: Annotated[str, typer.Option(help="Whose sub-words to count; none to leave that out.")] = "minilm",
+    encoder: Annotated[
+        str, typer.Option(help="Whose sub-words to count (of a `bilstm`, words); none to leave that out.")
+    ] = "minilm",
     max_length: Annotated[int, typer.Option(help="Longest window in sub-words.")] = 64,
     labeled_format: Annotated[str, typer.Option(help=f"Format of --labeled, --dev, --test: {FORMAT_HELP}")] = "auto",
     unlabeled_format: Annotated[str, typer.Option(help=f"Format of --unlabeled: {FORMAT_HELP}")] = "auto",

@@ -30,7 +30,7 @@ from sequst.training.data import Data, DataFile, Files, load_data
 from sequst.training.directory import RunDirectory
 from sequst.training.progress import Progress, Silent
 from sequst.training.report.page import write_report
-from sequst.training.run import EncoderFacts, Run, describe_device, load_encoder
+from sequst.training.run import EncoderFacts, Run, describe_device, load_encoder, vectors_note
 from sequst.training.settings import Settings, from_dict, to_dict
 from sequst.version import __version__
 
@@ -132,9 +132,10 @@ def _execute(
             return Result(directory.path, directory.summary, was_finished=True)
         if not method.unlabeled:
             data = dataclasses.replace(data, unlabeled=[], hidden_tags=[])
-        for note in [*data.notes, f"dev set: {data.dev_policy}"]:
-            progress.note(note)
         run = Run(settings, data, directory, encoder.parameters, progress)
+        for note in [*data.notes, f"dev set: {data.dev_policy}", vectors_note(settings, run.text)]:
+            if note is not None:
+                progress.note(note)
         tagger = method.load()(run)
         dev = evaluate(tagger, data.dev) if data.dev else None
         summary = _summary(run, method, dev)

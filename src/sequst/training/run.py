@@ -8,6 +8,7 @@ import hashlib
 import itertools
 import os
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from sequst.tagger.batches import Batch, collate
 from sequst.tagger.making import BILSTM
 from sequst.tagger.tagger import Tagger, labels_of, pick_device
 from sequst.tagger.vectors import load_vectors
+from sequst.tagger.vocabulary import UNKNOWN, Vocabulary
 from sequst.training.data import Data
 from sequst.training.directory import RunDirectory
 from sequst.training.loop import Diverged, Examples, Hooks, Outcome, batches_of, fit
@@ -241,6 +243,8 @@ class Run:
         tagger.head.standardise(mean, float(spread))
 
 
+FEW_VECTORS = 50.0
+"""Percent of the words of a text below which its word vectors are likely those of another language or another spelling."""
 BF16_FROM = 80_000_000
 """Parameters from which bf16 pays on a GPU: below, a step waits for kernel launches, and casting adds to them."""
 
@@ -282,6 +286,17 @@ def load_encoder(settings: Settings, perturbed: bool = False) -> EncoderFacts:
         digest.update("\n".join(vectors.words).encode())
         digest.update(vectors.table.numpy().tobytes())
     return EncoderFacts(sum(parameter.numel() for parameter in tagger.parameters()), digest.hexdigest())
+
+
+def vectors_note(settings: Settings, text: Sequence[Sequence[str]]) -> str | None:
+    """How much of the text the word vectors of a BiLSTM know; nothing where there are none to look into."""
+    if settings.encoder != BILSTM or not settings.bilstm.vectors:
+        return None
+    vocabulary = Vocabulary(load_vectors(settings.bilstm.vectors).words, [])
+    known = [vocabulary.id(word) != UNKNOWN for sentence in text for word in sentence]
+    share = 100.0 * sum(known) / max(1, len(known))
+    warning = "warning: " if share < FEW_VECTORS else ""
+    return f"{warning}{share:.0f} % of the words of the text have a vector; the others are known by their characters alone"
 
 
 def _require_embeddings(tagger: Tagger, batch: Batch, settings: Settings) -> None:

@@ -1,0 +1,106 @@
+"""What a step of each method costs, on the generated corpus: milliseconds, and how many fine-tuning steps that is.
+
+python benchmarks/methods.py [--json FILE] [--device cpu|cuda] [--encoder minilm] [--head softmax] [--threads N]
+
+Every method trains for real, with batches of the same size; its cost is that of the phase that learns from unlabelled
+sentences, per step, without evaluations. Repeats are interleaved; the median, the least and the most are reported. `beliefs` is
+one pass of MC dropout over a batch of the same size, of which SeqUST makes T for every unlabelled sentence in a round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sequst.corpus.generated import generate
+from sequst.corpus.sampling import Split, sample
+from sequst.methods.running import train
+from sequst.tagger.tagger import Tagger, labels_of
+from sequst.uncertainty.beliefs import form_beliefs
+
+CONTENDERS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    # what it is called, the method, the phase whose steps are timed, further settings
+    "finetune": ("finetune", "teacher", {}),
+    "vat": ("vat", "teacher", {"vat": {"warmup": 0.0}}),
+    "seqvat": ("seqvat", "teacher", {"vat": {"warmup": 0.0}}),
+    "cvt, a labelled and an unlabelled step": ("cvt", "teacher", {"cvt": {"warmup": 0.0}}),
+    "sst": ("sst", "student", {}),
+    "sequst": ("sequst", "student", {}),
+    "metast, first order": ("metast", "student", {"metast": {"first_order": True, "warmup": 0.0}}),
+    "metast": ("metast", "student", {"metast": {"first_order": False, "warmup": 0.0}}),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, default=None)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--encoder", default="minilm")
+    parser.add_argument("--head", choices=("softmax", "crf"), default="softmax")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    split = sample(generate().pool, 5)
+    times: dict[str, list[float]] = defaultdict(list)
+    for _ in range(options.repeats):
+        for name in CONTENDERS:
+            times[name].append(milliseconds_a_step(name, split, options))
+        times["beliefs"].append(milliseconds_a_pass(split, options))
+    results: dict[str, Any] = {
+        "machine": platform.processor() or platform.machine(),
+        "device": torch.cuda.get_device_name() if options.device == "cuda" else f"cpu, {options.threads} threads",
+        "torch": torch.__version__,
+        **{name: getattr(options, name) for name in ("encoder", "head", "steps", "batch", "repeats")},
+    }
+    unit = statistics.median(times["finetune"])
+    for name, values in times.items():
+        middle = statistics.median(values)
+        results[name] = {"ms": [round(v, 1) for v in (min(values), middle, max(values))], "ratio": round(middle / unit, 2)}
+        print(f"{name:40} {middle:8.1f} ms   ({min(values):.1f} to {max(values):.1f})   {middle / unit:5.2f} fine-tuning steps")
+    if options.json is not None:
+        options.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+def milliseconds_a_step(name: str, split: Split, options: argparse.Namespace) -> float:
+    method, phase, settings = CONTENDERS[name]
+    short = {"epochs": 0.001, "min_steps": 1, "batch_size": options.batch, "evaluations": 0}
+    phases = {each: {**short, "min_steps": options.steps if each == phase else 1} for each in ("teacher", "student", "retune")}
+    with tempfile.TemporaryDirectory() as folder:
+        result = train(
+            split.labeled, Path(folder) / "run", unlabeled=None if method == "finetune" else split.unlabeled, method=method,
+            encoder=options.encoder, head=options.head, device=options.device, max_rounds=1, uncertainty={"passes": 1},
+            selection={"selector": "all"}, **settings, **phases,
+        )  # fmt: skip
+        lines = [json.loads(line) for line in (result.path / "metrics.jsonl").read_text().splitlines()]
+    [line] = [line for line in lines if line.get("phase") == phase]
+    return 1000 * line["seconds"] / options.steps
+
+
+def milliseconds_a_pass(split: Split, options: argparse.Namespace) -> float:
+    sentences = split.unlabeled[: 8 * options.batch]
+    tagger = Tagger.from_encoder(
+        options.encoder, labels_of(split.labeled), head=options.head, text=[s.words for s in sentences]
+    )
+    tagger.to(options.device)
+    taken = []
+    for passes in (0, 4):
+        begun = time.perf_counter()
+        form_beliefs(tagger, sentences, passes, seed=1)
+        taken.append(time.perf_counter() - begun)
+    return 1000 * (taken[1] - taken[0]) / 4 / 8
+
+
+if __name__ == "__main__":
+    main()
