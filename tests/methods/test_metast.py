@@ -88,7 +88,7 @@ def test_corrupted_words_weigh_less(head: str, split: Split, tmp_path: Path) -> 
     given = [((np.array(labels) + shift) % len(tagger.labels)).tolist() for labels, shift in zip(truth, shifts, strict=True)]
     batch = collate(tagger.splitter.windows([s.words for s in sentences]), list(range(16)), tagger.pad_id, given)
     assert batch.labels is not None
-    weigher = weigher_of(tagger, split, warmup=0.0, batch_size=40)
+    weigher = weigher_of(tagger, split, warmup=0.0, batch_size=40, rate=0.2)
     total = torch.zeros_like(batch.selected, dtype=torch.float)
     for step in range(5):
         weigher.begin_step(step, 10)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -63,3 +64,32 @@ def test_a_killed_run_ends_the_same(moment: str, tmp_path: Path, tiny_encoder: s
     assert metrics(tmp_path / "killed") == metrics(tmp_path / "whole")
     weights = Path("model", "model.safetensors")
     assert (tmp_path / "killed" / weights).read_bytes() == (tmp_path / "whole" / weights).read_bytes()
+
+
+def test_both_sides_of_vat_see_the_same_masks(split: Split) -> None:
+    from sequst.methods.vat import same_dropout
+    from sequst.tagger.batches import collate
+    from sequst.tagger.tagger import Tagger
+
+    for encoder in ("minilm", "bilstm"):
+        text = [s.words for s in split.dev]
+        tagger = Tagger.from_encoder(encoder, ["O", "B-X", "I-X"], text=text, seed=1).to("cuda").train()
+        batch = collate(tagger.splitter.windows(text), list(range(16)), tagger.pad_id).to(tagger.device)
+        embeddings = tagger.embeddings(batch)
+        found = []
+        for seed in (1, 1, 2):
+            with same_dropout(tagger, seed):
+                found.append(tagger.head.scores(tagger.hidden(batch, embeddings)))
+        assert torch.allclose(found[0], found[1], atol=1e-5)
+        assert not torch.allclose(found[0], found[2], atol=1e-2)
+
+
+@pytest.mark.parametrize("method", ["cvt", "metast"])
+@pytest.mark.parametrize("head", ["softmax", "crf"])
+@pytest.mark.parametrize("encoder", ["minilm", "bilstm"])
+def test_the_same_numbers_twice(method: str, encoder: str, head: str, tmp_path: Path, split: Split) -> None:
+    short = {"min_steps": 10, "epochs": 0.1}
+    options: dict[str, Any] = {"teacher": short, "student": short, "retune": short, "max_rounds": 1, "device": "cuda"}
+    options |= {"unlabeled": split.unlabeled[:40], "dev": split.dev, "method": method, "encoder": encoder, "head": head}
+    first, second = (train(split.labeled, tmp_path / str(i), keep="student", **options).tagger.state_dict() for i in range(2))
+    assert all(torch.equal(first[name], second[name]) for name in first)

@@ -80,8 +80,7 @@ class LabelledAndAdversarial(LabelledWords):
             with same_dropout(tagger, dropout):
                 return tagger.head.scores(tagger.hidden(batch, inputs))
 
-        with torch.set_grad_enabled(self._settings.entropy > 0):
-            clean = scores(embeddings)
+        clean = scores(embeddings)  # with its graph, asked for or not: without, other kernels might draw other masks
         target = clean.detach()
         mask = batch.attention_mask.to(embeddings.dtype)
         size = mean_norm(embeddings, mask)

@@ -103,11 +103,11 @@ class Gcr:
 class Vat:
     """Virtual adversarial training."""
 
-    weight: float = 1.0
+    weight: float = 0.03
     """Weight of the adversarial divergence beside the loss of labelled words."""
     warmup: float = 0.0
     """Share of the steps, the first ones, that learn labelled words alone."""
-    epsilon: float = 0.5
+    epsilon: float = 1.0
     """Length of the perturbation of a sentence, in mean norms of its word embeddings."""
     step: float = 0.1
     """Length of the random step from which the worst direction is sought, in mean norms as well."""
@@ -121,7 +121,7 @@ class Vat:
 class Cvt:
     """Cross-view training."""
 
-    weight: float = 1.0
+    weight: float = 0.1
     """Weight of the divergence of every auxiliary head from the primary one."""
     warmup: float = 0.0
     """Share of the steps, the first ones, that learn labelled words alone."""
@@ -139,7 +139,7 @@ class MetaSt:
     """Pseudo-labels: `sampled`, drawn from the teacher's probabilities, or `hard`, the best tag."""
     first_order: bool = False
     """Weigh words by a difference of their losses in place of a second derivative: cheaper, and an approximation."""
-    rate: float = 0.2
+    rate: float = 0.01
     """Length of the virtual step: the gradient times this."""
     batch_size: int = 16
     """Labelled windows in a meta batch."""
@@ -149,7 +149,7 @@ class MetaSt:
     """Loss decay, in nats, below which a labelled window is drawn as if it had this much."""
     retune: float = 0.1
     """Re-tuning has this share of the teacher's rates."""
-    warmup: float = 0.1
+    warmup: float = 0.3
     """Share of a student's steps, the first ones, in which all words weigh the same: a new one cannot tell them apart."""
 
 
