@@ -9,6 +9,7 @@ import torch
 
 from sequst.corpus.generated import generate
 from sequst.corpus.sampling import Split
+from sequst.errors import SequstError
 from sequst.methods.metast import MetaWeigher, call_with, twice_differentiable, window_losses
 from sequst.methods.running import train
 from sequst.objectives.masked import CrossEntropy
@@ -49,7 +50,7 @@ def test_weights_are_the_slopes_of_the_meta_loss(encoder: str, head: str, split:
     batch = examples_of(tagger, split.dev[:3]).batch([0, 1, 2], tagger)
     assert batch.labels is not None
     weigher = MetaWeigher(Labelled(warmup=0.0, rate=rate), examples, seed=1)  # type: ignore[arg-type]
-    with weigher.watching():
+    with weigher.watching(tagger):
         found = weigher.weigh(tagger, batch, CrossEntropy()(tagger(batch), batch.labels, 0.0))
     chosen = batch.selected
     learners = dict(tagger.named_parameters())
@@ -92,7 +93,7 @@ def test_corrupted_words_weigh_less(head: str, split: Split, tmp_path: Path) -> 
     total = torch.zeros_like(batch.selected, dtype=torch.float)
     for step in range(5):
         weigher.begin_step(step, 10)
-        with weigher.watching():
+        with weigher.watching(tagger):
             losses = CrossEntropy()(tagger(batch), batch.labels, 0.0)
             weights = weigher.weigh(tagger, batch, losses)
         assert weights.sum().item() == pytest.approx(1.0, abs=1e-4)
@@ -104,13 +105,15 @@ def test_corrupted_words_weigh_less(head: str, split: Split, tmp_path: Path) -> 
     assert total[bad].mean() < 0.6 * total[batch.selected & ~bad].mean()
 
 
-def test_a_tagger_called_with_other_parameters_keeps_its_own(tiny_encoder: str) -> None:
-    tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-X", "I-X"], seed=1)
+@pytest.mark.parametrize("encoder", ["tiny", "bilstm"])
+def test_a_tagger_called_with_other_parameters_keeps_its_own(encoder: str, tiny_encoder: str) -> None:
+    name = tiny_encoder if encoder == "tiny" else encoder
+    tagger, other = (Tagger.from_encoder(name, ["O", "B-X", "I-X"], seed=seed, text=[["one", "two"]]) for seed in (1, 2))
     batch = collate(tagger.splitter.windows([("one", "two")]), [0], tagger.pad_id)
     before = tagger(batch)
-    zeros = {name: torch.zeros_like(value) for name, value in tagger.named_parameters()}
-    assert torch.allclose(call_with(tagger, zeros, lambda tagger: tagger(batch)), torch.tensor(1 / 3).log())
+    assert torch.equal(call_with(tagger, dict(other.named_parameters()), lambda tagger: tagger(batch)), other(batch))
     assert torch.equal(tagger(batch), before)
+    assert not torch.equal(other(batch), before)
 
 
 def test_attention_can_be_differentiated_twice(tiny_encoder: str) -> None:
@@ -162,3 +165,18 @@ def test_it_weighs_after_its_warm_up_and_retunes_gently(split: Split, tiny_encod
     assert [result.summary["kept_round"] for result in (plain, exact, rough)] == [1, 1, 1]
     assert not same_weights(plain.tagger, exact.tagger)
     assert not same_weights(exact.tagger, rough.tagger)
+
+
+@pytest.mark.parametrize("labels", ["sampled", "hard"])
+def test_a_teacher_that_finds_nothing_ends_the_run_whatever_is_drawn(
+    labels: str, split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Tagger.decode
+
+    def all_o(self: Tagger, batch: Any) -> Any:
+        decoded = kept(self, batch)
+        return decoded._replace(labels=torch.zeros_like(decoded.labels))
+
+    monkeypatch.setattr(Tagger, "decode", all_o)
+    with pytest.raises(SequstError, match="labels every unlabelled word O"):
+        run(split, tiny_encoder, tmp_path / "run", "metast", metast={"labels": labels}, dev=None)

@@ -9,11 +9,12 @@ import torch
 from sequst.corpus.sampling import Split
 from sequst.errors import UsageError
 from sequst.methods.running import train
-from sequst.methods.vat import same_dropout, word_divergence
+from sequst.methods.vat import word_divergence
 from sequst.objectives.adversarial import adversarial_direction, unit
 from sequst.objectives.consistency import divergence
 from sequst.tagger.batches import collate
 from sequst.tagger.tagger import Tagger
+from sequst.uncertainty.mc_dropout import same_dropout
 from tests.methods.test_self_training import QUICK, metrics, same_weights
 
 

@@ -61,7 +61,9 @@ def test_corrupted_words_weigh_less(seed: int) -> None:
         return losses_of(meta, meta_labels, at).mean()
 
     exact = worth_of_words(losses_of(points, given, parameters), parameters, meta_loss, 0.1)
-    rough = worth_by_difference(lambda at: losses_of(points, given, at), parameters, meta_loss, 0.1)
+    rough = worth_by_difference(
+        losses_of(points, given, parameters), lambda at: losses_of(points, given, at), parameters, meta_loss, 0.1
+    )
     for worth in (exact, rough):
         weights = normalised(worth)
         assert weights.sum().item() == pytest.approx(1.0)
@@ -76,7 +78,9 @@ def test_the_difference_is_the_derivative_of_a_small_step() -> None:
         return losses_of(meta, meta_labels, at).mean()
 
     exact = worth_of_words(losses_of(points, given, parameters), parameters, meta_loss, 1e-4)
-    rough = worth_by_difference(lambda at: losses_of(points, given, at), parameters, meta_loss, 1e-4)
+    rough = worth_by_difference(
+        losses_of(points, given, parameters), lambda at: losses_of(points, given, at), parameters, meta_loss, 1e-4
+    )
     assert torch.allclose(exact, rough, rtol=1e-2, atol=1e-9)
 
 

@@ -67,9 +67,9 @@ def test_a_killed_run_ends_the_same(moment: str, tmp_path: Path, tiny_encoder: s
 
 
 def test_both_sides_of_vat_see_the_same_masks(split: Split) -> None:
-    from sequst.methods.vat import same_dropout
     from sequst.tagger.batches import collate
     from sequst.tagger.tagger import Tagger
+    from sequst.uncertainty.mc_dropout import same_dropout
 
     for encoder in ("minilm", "bilstm"):
         text = [s.words for s in split.dev]

@@ -109,22 +109,32 @@ def test_misuse(tagger: Tagger, split: Split) -> None:
 
 
 def test_drawn_labels_come_as_often_as_they_are_probable() -> None:
-    log_probs = torch.tensor([0.7, 0.2, 0.1]).log().expand(30_000, 3)
-    drawn = draw_labels(log_probs, seed=1)
+    log_probs = torch.tensor([0.7, 0.2, 0.1]).log()
+    chances = torch.tensor([0.0, 0.69, 0.71, 0.89, 0.91, 0.999999])
+    assert draw_labels(log_probs.expand(6, 3), chances).tolist() == [0, 0, 1, 1, 2, 2]
+    even = torch.rand(30_000, generator=torch.Generator().manual_seed(1))
+    drawn = draw_labels(log_probs.expand(30_000, 3), even)
     assert (drawn.bincount() / 30_000).tolist() == pytest.approx([0.7, 0.2, 0.1], abs=0.01)
-    assert torch.equal(drawn, draw_labels(log_probs, seed=1))
-    assert not torch.equal(drawn, draw_labels(log_probs, seed=2))
-    sure = torch.tensor([0.0, -torch.inf]).expand(50, 2)
-    assert not draw_labels(sure, seed=1).any()
+    sure = torch.tensor([-torch.inf, 0.0, -torch.inf]).expand(50, 3)
+    assert (draw_labels(sure, torch.linspace(0, 0.999, 50)) == 1).all()
 
 
 def test_beliefs_of_drawn_labels_are_of_those_labels(tagger: Tagger, split: Split) -> None:
     best = form_beliefs(tagger, split.dev, passes=3, seed=4, probabilities="plain")
-    drawn = form_beliefs(tagger, split.dev, passes=3, seed=4, sampled=True)
+    drawn = form_beliefs(tagger, split.dev, passes=3, seed=4, draw=5)
     assert best.probabilities is not None
     assert (drawn.labels != best.labels).any()
+    assert np.array_equal(drawn.best, best.labels)
     chosen = best.probabilities[np.arange(len(drawn)), drawn.labels]
     assert drawn.plain_confidence == pytest.approx(chosen, abs=1e-6)
     mean = form_beliefs(tagger, split.dev, passes=3, seed=4, probabilities="mean").probabilities
     assert mean is not None
     assert drawn.confidence == pytest.approx(mean[np.arange(len(drawn)), drawn.labels], abs=1e-6)
+
+
+def test_draws_do_not_depend_on_batches(tagger: Tagger, split: Split, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = form_beliefs(tagger, split.dev, passes=0, seed=4, draw=5).labels
+    monkeypatch.setattr("sequst.tagger.predicting.token_budget", lambda device: 24)
+    again = form_beliefs(tagger, split.dev, passes=0, seed=4, draw=5).labels
+    assert (first == again).mean() > 0.99  # probabilities differ in their last digits
+    assert not np.array_equal(first, form_beliefs(tagger, split.dev, passes=0, seed=4, draw=6).labels)

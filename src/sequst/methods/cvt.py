@@ -10,8 +10,8 @@ are thrown away in the end. Decided here, where the paper is silent:
 - the primary head teaches without dropout of its own, from the same states, and is kept out of the gradient; under a CRF it
   teaches its marginals;
 - for the first `cvt.warmup` of the steps labelled sentences are learnt alone, until the primary head has something to teach;
-- there are twice as many steps as in fine-tuning, so that as many of them see labelled sentences; a pass over these is spread
-  over two, as every second batch gives way to an unlabelled one.
+- there are twice as many steps as in fine-tuning, so that as many of them see labelled sentences; every second labelled batch
+  gives way to an unlabelled one, another one in every pass.
 """
 
 from __future__ import annotations

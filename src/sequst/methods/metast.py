@@ -11,7 +11,7 @@ student is re-tuned at a tenth of the teacher's rate. Decided here, where the pa
 - dropout is on in both passes, and the losses that weights are sought for are the ones that are then learnt: one mask;
 - loss decay is looked at every `metast.refresh` steps, over all labelled windows, without dropout;
 - a new student's slopes say nothing, so for the first `metast.warmup` of its steps all words weigh the same;
-- where no word is worth anything, nothing is learnt in that step;
+- where no word is worth anything, a step has no gradient, and the optimiser goes on by its momentum alone;
 - under a CRF the loss of a word is that of its marginal, and the meta loss the negative log likelihood.
 
 Fused attention and cuDNN's LSTM have no second derivative, so their plain forms take their place; with `metast.first_order`
@@ -31,7 +31,6 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from sequst.methods.self_training import Parts, self_train
-from sequst.methods.vat import same_dropout
 from sequst.objectives.masked import CrossEntropy
 from sequst.objectives.reweighting import Parameters, decay_weights, normalised, worth_by_difference, worth_of_words
 from sequst.tagger.batches import Batch
@@ -39,6 +38,7 @@ from sequst.tagger.tagger import Tagger
 from sequst.training.loop import Examples, batches_of
 from sequst.training.run import Run
 from sequst.training.seeds import derive
+from sequst.uncertainty.mc_dropout import same_dropout
 from sequst.uncertainty.selectors import AllWords
 
 
@@ -84,9 +84,15 @@ class MetaWeigher:
     def begin_step(self, step: int, steps: int) -> None:
         self._step, self._done = step, step / steps
 
-    def watching(self) -> contextlib.AbstractContextManager[None]:
-        plain = self._settings.first_order or self._warming_up
-        return contextlib.nullcontext() if plain else twice_differentiable()
+    def watching(self, tagger: Tagger) -> contextlib.AbstractContextManager[None]:
+        if self._warming_up:
+            return contextlib.nullcontext()
+        return same_dropout(tagger, self._masks) if self._settings.first_order else twice_differentiable()
+
+    @property
+    def _masks(self) -> int:
+        """The seed of this step's dropout, in the losses that are weighed by a difference."""
+        return derive(self._seed, "masks", self._step)
 
     @property
     def _warming_up(self) -> bool:
@@ -105,10 +111,9 @@ class MetaWeigher:
         rows = self._draw()
         meta = self._labelled.batch(rows, tagger)
         parameters = {name: value for name, value in tagger.named_parameters() if value.requires_grad}
-        seed = derive(self._seed, "dropout", self._step)
 
         def meta_loss(at: Parameters) -> Tensor:
-            with same_dropout(tagger, seed):
+            with same_dropout(tagger, derive(self._seed, "dropout", self._step)):
                 return call_with(tagger, at, lambda tagger: tagger.loss(meta))
 
         if not self._settings.first_order:
@@ -116,11 +121,11 @@ class MetaWeigher:
 
         def losses_at(at: Parameters) -> Tensor:
             assert batch.labels is not None
-            with same_dropout(tagger, seed):
+            with same_dropout(tagger, self._masks):
                 log_probs = call_with(tagger, at, lambda tagger: tagger(batch))
             return CrossEntropy()(log_probs, batch.labels, 0.0)[batch.selected]
 
-        return worth_by_difference(losses_at, parameters, meta_loss, self._settings.rate)
+        return worth_by_difference(losses, losses_at, parameters, meta_loss, self._settings.rate)
 
     def _draw(self) -> list[int]:
         """The labelled windows of this step's meta batch."""

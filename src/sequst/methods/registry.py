@@ -83,7 +83,7 @@ METHODS: dict[str, Method] = {
         _method(
             "metast", "self-training that weighs every word by what learning it does for labelled sentences",
             "Wang et al. 2021", "metast:metast",
-            unused=("pseudo_labels", "retune", *_RELIABLE_WORDS, *_ADVERSARIAL, *_VIEWS),
+            unused=("pseudo_labels", *_RELIABLE_WORDS, *_ADVERSARIAL, *_VIEWS),
         ),
         _method(
             "sequst", "learn reliable words robustly: selection, PHCE and GCR", f"{_PAPER}, Algorithm 1",

@@ -22,8 +22,8 @@ from sequst.errors import SequstError, UsageError, shorten
 from sequst.evaluation.evaluating import Evaluation, evaluate
 from sequst.inputs import STDIN, require_one_stdin
 from sequst.methods.registry import Method, find_method
-from sequst.tagger.encoders import PACKAGED
 from sequst.tagger.making import BILSTM
+from sequst.tagger.pretrained import PACKAGED
 from sequst.tagger.tagger import Tagger, pick_device
 from sequst.tagger.vectors import GLOVE
 from sequst.training.data import Data, DataFile, Files, load_data
@@ -78,8 +78,8 @@ def train(
         data = load_data(files, settings)
         if data.unlabeled and not method.unlabeled:
             progress.note(f"method {method.name} does not learn from unlabelled text: --unlabeled is checked and not used")
-        if method.unlabeled and not data.unlabeled:
-            raise UsageError(f"method {method.name} learns from unlabelled text: name it with --unlabeled")
+        if method.unlabeled and not any(sentence.words for sentence in data.unlabeled):
+            raise UsageError(f"method {method.name} learns from unlabelled text: name some with --unlabeled")
         encoder = load_encoder(settings, method.perturbs)
         facts = {
             "sequst": __version__,

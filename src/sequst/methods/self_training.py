@@ -49,7 +49,7 @@ class Weigher(Protocol):
 
     def begin_step(self, step: int, steps: int) -> None: ...
 
-    def watching(self) -> contextlib.AbstractContextManager[None]:
+    def watching(self, tagger: Tagger) -> contextlib.AbstractContextManager[None]:
         """Within it the losses are computed, that it may look into how they came about."""
 
     def weigh(self, tagger: Tagger, batch: Batch, losses: Tensor) -> Tensor:
@@ -94,7 +94,7 @@ class PseudoLabelledWords(Objective):
     def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         assert batch.labels is not None
         values: dict[str, Tensor] = {}
-        with contextlib.nullcontext() if self._weigher is None else self._weigher.watching():
+        with contextlib.nullcontext() if self._weigher is None else self._weigher.watching(tagger):
             hidden = tagger.hidden(batch)
             losses = self._loss(tagger.log_probs(hidden, batch), batch.labels, self._done)
             if self._weigher is None:
@@ -171,7 +171,7 @@ def _nothing_to_learn(beliefs: Beliefs, selected: NDArray[np.bool_], names: list
             f"round {round_}: no word was selected, for the teacher is certain of none\n"
             "Use --set selection.selector=all, or label more sentences"
         )
-    if not (beliefs.labels != names.index(OUTSIDE)).any():
+    if not (beliefs.best != names.index(OUTSIDE)).any():
         return (
             f"round {round_}: the teacher labels every unlabelled word O, so there is nothing to learn from it\n"
             "Label more sentences, or train the teacher longer (--set teacher.min_steps=1200)"
@@ -181,7 +181,7 @@ def _nothing_to_learn(beliefs: Beliefs, selected: NDArray[np.bool_], names: list
 
 def _diagnosis(run: Run, beliefs: Beliefs, before: Beliefs | None, selected: NDArray[np.bool_]) -> dict[str, Any]:
     """Words selected, agreement with the labels of the round before, and the error where the truth is known; in percent."""
-    agreement = None if before is None else float(100.0 * (beliefs.labels == before.labels).mean())
+    agreement = None if before is None else float(100.0 * (beliefs.best == before.best).mean())
     errors = pseudo_label_error(beliefs.labels, run.labels, run.data.hidden_tags, selected)
     return {"selected": float(100.0 * selected.mean()), "agreement": agreement, **errors}
 

@@ -13,8 +13,7 @@ the papers are silent:
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -27,6 +26,7 @@ from sequst.tagger.batches import Batch
 from sequst.tagger.tagger import Tagger
 from sequst.training.run import Run
 from sequst.training.seeds import derive
+from sequst.uncertainty.mc_dropout import same_dropout
 
 Divergence = Callable[[Tagger, Batch, Tensor, Tensor], Tensor]
 """(tagger, batch, scores of the clean side, scores of the other) -> how far apart they are."""
@@ -73,8 +73,9 @@ class LabelledAndAdversarial(LabelledWords):
 
     def _adversarial(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, Tensor]:
         """(the divergence under the worst small change, the entropy of the clean predictions where it is asked for)."""
-        embeddings = tagger.embeddings(batch)
-        dropout, draw = (derive(self._seed, what, self._step) for what in ("dropout", "direction"))
+        words, dropout, draw = (derive(self._seed, what, self._step) for what in ("words", "dropout", "direction"))
+        with same_dropout(tagger, words):  # a BiLSTM drops whole words
+            embeddings = tagger.embeddings(batch)
 
         def scores(inputs: Tensor) -> Tensor:
             with same_dropout(tagger, dropout):
@@ -92,12 +93,3 @@ class LabelledAndAdversarial(LabelledWords):
         if self._settings.entropy == 0:
             return apart, apart.new_zeros(())
         return apart, entropy_of(tagger.head.log_probs(clean, batch.rows), batch.owned)
-
-
-@contextlib.contextmanager
-def same_dropout(tagger: Tagger, seed: int) -> Iterator[None]:
-    """Within it dropout draws the same masks for the same seed, and outside its stream is where it was."""
-    devices = [tagger.device.index or 0] if tagger.device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
-        yield

@@ -31,18 +31,23 @@ def worth_of_words(losses: Tensor, parameters: Parameters, meta_loss: Callable[[
 
 
 def worth_by_difference(
-    losses_at: Callable[[Parameters], Tensor], parameters: Parameters, meta_loss: Callable[[Parameters], Tensor], rate: float
-) -> Tensor:
+    losses: Tensor, losses_at: Callable[[Parameters], Tensor], parameters: Parameters,
+    meta_loss: Callable[[Parameters], Tensor], rate: float,
+) -> Tensor:  # fmt: skip
     """(N,): how much the loss of each word falls when the meta loss is learnt for a step.
 
     To the first order that is rate x dL/dtheta . dl/dtheta as well, but with the meta gradient at theta itself: no virtual
-    step, and no second derivative. `losses_at` must give the same losses for the same parameters: no fresh dropout.
+    step, and no second derivative. At these parameters `losses_at` must give `losses`: no fresh dropout.
     """
     names = list(parameters)
     slopes = torch.autograd.grad(meta_loss(parameters), [parameters[name] for name in names], allow_unused=True)
-    with torch.no_grad():
-        moved = {name: parameters[name] - rate * slope for name, slope in zip(names, slopes, strict=True) if slope is not None}
-        return losses_at(parameters) - losses_at({**parameters, **moved})
+    # they ask for a gradient as those of `losses` did: without, other kernels might draw other masks
+    moved = {
+        name: (parameters[name] - rate * slope).detach().requires_grad_()
+        for name, slope in zip(names, slopes, strict=True)
+        if slope is not None
+    }
+    return (losses - losses_at({**parameters, **moved})).detach()
 
 
 def normalised(worth: Tensor) -> Tensor:

@@ -45,16 +45,15 @@ class BiLstm(Encoder):
         self.shape, self.vocabulary = shape, vocabulary
         self.dropout = shape.dropout
         self.width = 2 * shape.hidden * shape.layers
-        self.learnt = None if vectors is not None else nn.Embedding(len(vocabulary.words) + 1, shape.word_size, UNKNOWN)
-        if self.learnt is not None:
-            nn.init.zeros_(self.learnt.weight)
+        nothing = torch.zeros(len(vocabulary.words) + 1, shape.word_size)
+        self.learnt = None if vectors is not None else _table(nothing)
         table = torch.empty(0, 0) if vectors is None else F.pad(vectors, (0, 0, 1, 0))
         self.register_buffer("vectors", table, persistent=False)
         word_size = shape.word_size if vectors is None else vectors.shape[1]
-        self.characters = nn.Embedding(len(vocabulary.characters) + UNKNOWN_CHARACTER + 1, shape.character_size, 0)
         self.convolution = nn.Conv1d(shape.character_size, shape.filters, _WINDOW, padding=_WINDOW // 2)
         sizes = [word_size + shape.filters, *[2 * shape.hidden] * (shape.layers - 1)]
         self.layers = nn.ModuleList(nn.LSTM(size, shape.hidden, batch_first=True, bidirectional=True) for size in sizes)
+        self.characters = _table(_first_vectors(vocabulary, shape.character_size))
         self.drop_word, self.drop = nn.Dropout(shape.dropout), nn.Dropout(shape.dropout)
         with torch.no_grad():
             for name, bias in self.layers.named_parameters():
@@ -119,6 +118,20 @@ class BiLstm(Encoder):
         classifier = nn.Linear(width, labels)
         classifier.load_state_dict(parts["classifier"])
         return encoder, classifier
+
+
+def _table(vectors: Tensor) -> nn.Embedding:
+    """Vectors to be learnt from these on; the first row, of what is unknown or padding, stays at 0."""
+    return nn.Embedding(len(vectors), vectors.shape[1], padding_idx=0, _weight=vectors)
+
+
+def _first_vectors(vocabulary: Vocabulary, size: int) -> Tensor:
+    """Of every character a draw of its own: with others beside it in the vocabulary a tagger starts from the same weights."""
+    base = int(torch.randint(1 << 40, ()))
+    table = torch.zeros(len(vocabulary.characters) + UNKNOWN_CHARACTER + 1, size)
+    for row, code in enumerate([0, *map(ord, vocabulary.characters)], UNKNOWN_CHARACTER):
+        table[row].normal_(generator=torch.Generator().manual_seed(base + code))
+    return table
 
 
 def read_both_ways(lstm: nn.Module, inputs: Tensor, lengths: list[int]) -> Tensor:

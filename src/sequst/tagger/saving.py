@@ -16,8 +16,8 @@ from sequst.files import atomic_folder, read_json, write_json
 from sequst.tagger.bilstm import SHAPE, BiLstm
 from sequst.tagger.card import model_card
 from sequst.tagger.encoder import Encoder
-from sequst.tagger.encoders import load_tokenizer, loading
 from sequst.tagger.head import HEADS, CrfHead
+from sequst.tagger.pretrained import load_tokenizer, loading
 from sequst.tagger.tagger import Tagger
 from sequst.tagger.transformer import Transformer
 from sequst.version import __version__

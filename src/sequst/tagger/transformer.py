@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from sequst.errors import SequstError
 from sequst.tagger.batches import Batch
 from sequst.tagger.encoder import Encoder
-from sequst.tagger.encoders import load_model, load_tokenizer, quiet
+from sequst.tagger.pretrained import load_model, load_tokenizer, quiet
 from sequst.tagger.windows import Splitter, SubwordSplitter
 
 

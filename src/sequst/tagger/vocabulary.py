@@ -42,7 +42,7 @@ class Vocabulary:
     def spelling(self, word: str) -> list[int]:
         half = LONGEST // 2
         shown = word if len(word) <= LONGEST else word[:half] + word[-half:]
-        return [self._characters.get(character, UNKNOWN_CHARACTER) for character in shown]
+        return [self._characters.get(character, UNKNOWN_CHARACTER) for character in shown] or [UNKNOWN_CHARACTER]
 
     def save(self, path: Path) -> None:
         write_json(path, {"words": self.words, "characters": self.characters})
@@ -52,6 +52,8 @@ class Vocabulary:
         found: Any = read_json(path)
         if not isinstance(found, dict) or not all(_is_texts(found.get(name)) for name in ("words", "characters")):
             raise SequstError(f"{path}: not what sequst writes; expected two lists of texts, words and characters")
+        if any(len(character) != 1 for character in found["characters"]):
+            raise SequstError(f"{path}: not what sequst writes; its characters must be single ones")
         return cls(found["words"], found["characters"])
 
 

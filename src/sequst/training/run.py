@@ -169,7 +169,8 @@ class Run:
                 with self.accelerator.autocast():
                     found = form_beliefs(
                         teacher, self.data.unlabeled, passes, derive(self.settings.seed, round_, "beliefs"),
-                        probabilities=kind, sampled=labels == "sampled", advance=self.progress.advance,
+                        probabilities=kind, advance=self.progress.advance,
+                        draw=derive(self.settings.seed, round_, "labels") if labels == "sampled" else None,
                     )  # fmt: skip
             finally:
                 self.progress.end()
@@ -216,7 +217,10 @@ class Run:
     def _explain(self, stop: Diverged, tagger: Tagger, phase: Phase, round_: int, name: str) -> PhaseStopped:
         """Keep the last weights that were good, and say so. A phase has the name of its settings."""
         told = f"phase {name} of round {round_}: {stop.what} is not finite at step {stop.step} of {stop.steps}"
-        advice = f"Begin a new run with a lower rate, e.g. --set {name}.learning_rate={phase.learning_rate / 4:g}"
+        settings = getattr(self.settings, name)
+        given = name if settings.learning_rate == phase.learning_rate else "teacher"  # whose rate another is a share of
+        rate = getattr(self.settings, given).learning_rate
+        advice = f"Begin a new run with a lower rate, e.g. --set {given}.learning_rate={rate / 4:g}"
         if self.accelerator.mixed_precision != "no":
             advice += ", or with --set precision=fp32"
         if stop.good_step == 0:

@@ -40,8 +40,15 @@ class Beliefs:
     starts: NDArray[np.int64]
     probabilities: NDArray[np.float32] | None = None
     """(N, C): of every label, where they were asked for."""
+    drawn_from: NDArray[np.int64] | None = None
+    """The argmax, where the labels are draws."""
     seconds: float = 0.0
     """What it took to form them."""
+
+    @property
+    def best(self) -> NDArray[np.int64]:
+        """The teacher's argmax, whatever the labels are."""
+        return self.labels if self.drawn_from is None else self.drawn_from
 
     @property
     def certainty(self) -> NDArray[np.float32]:
@@ -72,13 +79,13 @@ class Beliefs:
 @torch.inference_mode()
 def form_beliefs(
     tagger: Tagger, sentences: Sequence[Sentence], passes: int, seed: int, *,
-    probabilities: Probabilities = "none", sampled: bool = False, advance: Callable[[int], None] = lambda words: None,
+    probabilities: Probabilities = "none", draw: int | None = None, advance: Callable[[int], None] = lambda words: None,
 ) -> Beliefs:  # fmt: skip
     """Label every word, then pass each batch `passes` times with dropout; only sums over the passes are kept.
 
     With no pass at all the confidence is that without dropout, and the information gain 0. `probabilities` of all labels are
-    those without dropout (`plain`) or their mean over the passes (`mean`). With `sampled` the label of a word is drawn from
-    those without dropout, and confidences are of the label drawn. `advance` hears how many words each batch has.
+    those without dropout (`plain`) or their mean over the passes (`mean`). With `draw`, a seed, the label of a word is drawn
+    from those without dropout, and confidences are of the label drawn. `advance` hears how many words each batch has.
     """
     if passes < 0 or (probabilities == "mean" and passes == 0):
         raise UsageError(f"passes {passes}: at least {int(probabilities == 'mean')}")
@@ -86,21 +93,26 @@ def form_beliefs(
     labels = np.zeros(len(words), dtype=np.int64)
     plain, confidence, gain = (np.zeros(len(words), dtype=np.float32) for _ in range(3))
     kept = None if probabilities == "none" else np.zeros((len(words), len(tagger.labels)), dtype=np.float32)
+    chances = np.random.default_rng(draw).random(len(words) if draw is not None else 0)  # by word: no batch decides them
+    best = None if draw is None else np.zeros(len(words), dtype=np.int64)
     was_training = tagger.training
     tagger.eval()
     try:
         for number, (batch, places) in enumerate(words.batches()):
             decoded = tagger.decode(batch)
-            if sampled:
-                decoded = decoded._replace(labels=draw_labels(decoded.log_probs, seed + number))
-            best, sure = decoded.labels[batch.owned], decoded.confidences[batch.owned]
+            label, sure = decoded.labels[batch.owned], decoded.confidences[batch.owned]
+            if best is not None:
+                best[places] = label.cpu().numpy()
+                of_all = decoded.log_probs[batch.owned]
+                label = draw_labels(of_all, torch.from_numpy(chances[places]))
+                sure = of_all.gather(-1, label.unsqueeze(-1)).squeeze(-1).exp()
             sums = PassSums()
             with mc_dropout(tagger, seed + number):
                 for _ in range(passes):
                     sums.add(tagger(batch)[batch.owned])
-            labels[places], plain[places] = best.cpu().numpy(), sure.float().cpu().numpy()
+            labels[places], plain[places] = label.cpu().numpy(), sure.float().cpu().numpy()
             if passes:
-                confidence[places] = sums.confidence(best).cpu().numpy()
+                confidence[places] = sums.confidence(label).cpu().numpy()
                 gain[places] = sums.information_gain().cpu().numpy()
             else:
                 confidence[places] = plain[places]
@@ -110,11 +122,11 @@ def form_beliefs(
             advance(len(places))
     finally:
         tagger.train(was_training)
-    return Beliefs(labels, plain, confidence, gain, words.starts, kept)
+    return Beliefs(labels, plain, confidence, gain, words.starts, kept, best)
 
 
-def draw_labels(log_probs: Tensor, seed: int) -> Tensor:
-    """A label for every word (...), drawn by its probabilities, from log probabilities (..., C)."""
-    # the largest of log p + Gumbel noise; drawn on the CPU, so that every device draws the same
-    noise = -torch.empty(log_probs.shape).exponential_(generator=torch.Generator().manual_seed(seed)).log()
-    return (log_probs + noise.to(log_probs)).argmax(-1)
+def draw_labels(log_probs: Tensor, chances: Tensor) -> Tensor:
+    """A label for every word (N,) by its probabilities, from log probabilities (N, C) and a number in [0, 1) for each word."""
+    reached = log_probs.double().exp().cumsum(-1)
+    passed = reached <= chances.to(reached).unsqueeze(-1) * reached[..., -1:]
+    return passed.sum(-1).clamp(max=log_probs.shape[-1] - 1)

@@ -1,4 +1,4 @@
-"""MC dropout: a tagger with its dropout on, and nothing else changed."""
+"""MC dropout: a tagger with its dropout on, and nothing else changed; and dropout that repeats itself."""
 
 from __future__ import annotations
 
@@ -20,13 +20,23 @@ def mc_dropout(tagger: nn.Module, seed: int) -> Iterator[None]:
     happens.
     """
     modes = {module: module.training for module in tagger.modules()}
-    devices = {p.device for p in tagger.parameters() if p.device.type == "cuda"}
     try:
         for module in modes:
             module.training = not isinstance(module, _NormBase) and not getattr(module, "layerdrop", 0.0)
-        with torch.random.fork_rng(devices=[device.index or 0 for device in devices]):
-            torch.manual_seed(seed)
+        with same_dropout(tagger, seed):
             yield
     finally:
         for module, mode in modes.items():
             module.training = mode
+
+
+@contextlib.contextmanager
+def same_dropout(tagger: nn.Module, seed: int) -> Iterator[None]:
+    """Within it dropout draws the same masks for the same seed, and outside its stream is where it was."""
+    with torch.random.fork_rng(devices=_gpus(tagger)):
+        torch.manual_seed(seed)
+        yield
+
+
+def _gpus(tagger: nn.Module) -> list[int]:
+    return sorted({parameter.device.index or 0 for parameter in tagger.parameters() if parameter.device.type == "cuda"})

