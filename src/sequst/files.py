@@ -23,7 +23,7 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UsageError(f"{path}: no such file") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # of JSON, of UTF-8, of numbers with thousands of digits
         raise SequstError(f"{path}: not valid JSON ({error})") from None
 
 

@@ -145,6 +145,29 @@ def damaged(folder: Path, name: str) -> None:
             weights["encoder.more"] = torch.zeros(2)
         case "no classifier":
             weights.pop("classifier.weight")
+        case "a narrow classifier":
+            weights["classifier.weight"] = weights["classifier.weight"][:, :1].contiguous()
+        case "no finite number":
+            weights["encoder.convolution.bias"][0] = torch.nan
+        case "other numbers":
+            weights["encoder.convolution.bias"] = weights["encoder.convolution.bias"].double()
+        case "no layers":
+            shape["layers"] = 0
+        case "too many":
+            shape["hidden"] = 10**30
+        case "no rate":
+            shape["dropout"] = math.nan
+        case "no room":
+            facts["max_length"] = 0
+        case "no facts":
+            (folder / "sequst.json").unlink()
+            return
+        case "no shape":
+            (folder / "bilstm.json").unlink()
+            return
+        case "a deep file":
+            (folder / "sequst.json").write_text("[" * 100_000)
+            return
         case "another size":
             shape["hidden"] = 9
         case "no number":
@@ -169,13 +192,14 @@ def damaged(folder: Path, name: str) -> None:
     "damage",
     [
         "a weight is missing", "a weight too many", "no classifier", "another size", "no number", "an unknown name",
-        "fewer labels", "no labels", "another kind", "code for weights",
+        "fewer labels", "no labels", "another kind", "code for weights", "a narrow classifier", "no finite number",
+        "other numbers", "no layers", "too many", "no rate", "no room", "no facts", "no shape", "a deep file",
     ],
 )  # fmt: skip
 def test_a_damaged_model_is_refused_with_its_place(damage: str, tmp_path: Path) -> None:
     make().save(tmp_path / "model")
     damaged(tmp_path / "model", damage)
-    with pytest.raises(SequstError, match=str(tmp_path / "model")):
+    with pytest.raises(SequstError, match=str(tmp_path)[:40]):
         Tagger.load(tmp_path / "model")
 
 
@@ -197,7 +221,7 @@ def test_vectors_that_have_changed_end_a_run(write: Callable[..., Path], split: 
     result = train(split.labeled, tmp_path / "run", **options)
     (result.path / "summary.json").unlink()
     write("v.txt", "we 1 2\noslo 3 5\n")
-    with pytest.raises(SequstError, match="other weights"):
+    with pytest.raises(SequstError, match=r"v\.txt has other word vectors"):
         resume(result.path)
 
 
@@ -208,6 +232,12 @@ def test_wrong_vectors_are_refused_before_a_run_is_made(write: Callable[..., Pat
     assert not (tmp_path / "run").exists()
     with pytest.raises(UsageError, match=r"bilstm\.layers"):
         train(split.labeled, tmp_path / "run", encoder="bilstm", bilstm={"layers": 0})
+
+
+def test_a_trained_one_is_no_encoder(split: Split, tmp_path: Path) -> None:
+    make().save(tmp_path / "model")
+    with pytest.raises(UsageError, match="is a trained BiLSTM"):
+        train(split.labeled, tmp_path / "run", encoder=str(tmp_path / "model"))
 
 
 def test_a_long_sentence_is_tagged_whole() -> None:

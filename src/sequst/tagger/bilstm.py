@@ -27,6 +27,8 @@ from sequst.tagger.vocabulary import UNKNOWN, UNKNOWN_CHARACTER, Vocabulary, Wor
 from sequst.tagger.windows import Splitter
 
 WEIGHTS, SHAPE, VOCABULARY = "model.safetensors", "bilstm.json", "vocabulary.json"
+LARGEST, MOST_LAYERS = 100_000, 100
+"""Sizes beyond which no saved BiLSTM is believed."""
 _WINDOW = 3
 """Characters that the convolution looks at together."""
 
@@ -106,6 +108,12 @@ class BiLstm(Encoder):
         """(the encoder, its classifier) as they were saved; every weight must be there and of the right shape."""
         shape, vocabulary = _read_shape(folder / SHAPE), Vocabulary.load(folder / VOCABULARY)
         weights = load_file(folder / WEIGHTS)
+        for name, value in weights.items():
+            if value.dtype != torch.float32 or not torch.isfinite(value).all():
+                raise ValueError(f"{name} in {WEIGHTS} holds what are no finite numbers of single precision")
+        for name in ("classifier.weight", "classifier.bias"):
+            if name not in weights or weights[name].ndim != 2 - name.endswith("bias"):
+                raise ValueError(f"{name} in {WEIGHTS} is missing or has another shape")
         encoder = cls(shape, vocabulary, weights.pop("encoder.vectors", None))
         parts = {"encoder": {}, "classifier": {}}  # type: dict[str, dict[str, Tensor]]
         for name, value in weights.items():
@@ -146,4 +154,7 @@ def _read_shape(path: Path) -> BiLstmShape:
     expected = {item.name: type(item.default) for item in dataclasses.fields(BiLstmShape)}
     if not isinstance(found, dict) or {name: type(value) for name, value in found.items()} != expected:
         raise SequstError(f"{path}: not what sequst writes; expected {', '.join(expected)}")
+    sizes = [value for value in found.values() if isinstance(value, int)]
+    if not (all(0 < size <= LARGEST for size in sizes) and found["layers"] <= MOST_LAYERS and 0 <= found["dropout"] < 1):
+        raise SequstError(f"{path}: not what sequst writes; a size or the dropout is out of range")
     return BiLstmShape(**found)

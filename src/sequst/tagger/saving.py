@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from torch import nn
+from torch import Tensor, nn
 
 from sequst.corpus.tags import OUTSIDE, is_tag
 from sequst.errors import SequstError, UsageError, shorten
@@ -57,14 +58,18 @@ def load(folder: str | Path) -> Tagger:
     if not _holds_a_model(folder):
         nested = folder / "model"
         hint = f"; did you mean {nested}?" if _holds_a_model(nested) else "; name a folder that `sequst train` or `save` wrote"
-        raise UsageError(f"no model in {shorten(str(folder))}: it has no {CONFIG}{hint}")
+        raise UsageError(f"no model in {shorten(str(folder))}: it has no {CONFIG} and no {SHAPE}{hint}")
     facts = _facts(folder)
     with loading(f"the model in {folder}"):
         encoder, classifier, labels = _PARTS[facts["architecture"]](folder, facts)
     if not all(label == OUTSIDE or (is_tag(label) and label[0] in "BI") for label in labels):
         raise SequstError(f"{folder}: its labels are not IOB2 tags: {', '.join(labels[:6])}")
-    if classifier.out_features != len(labels):
-        raise SequstError(f"{folder}: its classifier is for {classifier.out_features} labels, and it names {len(labels)}")
+    found, needed = (classifier.in_features, classifier.out_features), (encoder.width, len(labels))
+    if found != needed:
+        raise SequstError(
+            f"{folder}: its classifier makes {found[1]} labels of {found[0]} numbers, not {needed[1]} of {needed[0]}"
+        )
+    require_finite(dict(encoder.named_parameters()) | dict(classifier.named_parameters()), folder)
     tagger = Tagger(
         encoder, labels, classifier=classifier, max_length=facts["max_length"], overlap=facts["overlap"],
         head=facts["head"], constrained=facts["constrained"],
@@ -106,6 +111,8 @@ _DEFAULTS = {
 def _facts(folder: Path) -> dict[str, Any]:
     """What sequst.json says of the tagger, checked."""
     path = folder / FACTS
+    if (folder / SHAPE).is_file() and not path.is_file():
+        raise SequstError(f"{folder}: it has {SHAPE}, and no {FACTS}, without which it cannot be loaded; save the tagger again")
     facts = read_json(path) if path.is_file() else {}
     if not isinstance(facts, dict):
         raise SequstError(f"{path}: not what sequst writes")
@@ -120,6 +127,8 @@ def _facts(folder: Path) -> dict[str, Any]:
             raise SequstError(f"{path}: not what sequst writes; its {name} must be {' or '.join(known)}")
     if not all(isinstance(label, str) for label in facts["labels"]):
         raise SequstError(f"{path}: not what sequst writes; its labels must be texts")
+    if facts["max_length"] < 4 or not 0 <= facts["overlap"] <= facts["max_length"] // 2:
+        raise SequstError(f"{path}: not what sequst writes; found max_length {facts['max_length']}, overlap {facts['overlap']}")
     if (folder / CHAIN).is_file() != (facts["head"] == "crf"):
         raise SequstError(f"{folder}: {CHAIN} and the head that {FACTS} names do not fit together; save the tagger again")
     return facts
@@ -129,7 +138,15 @@ def _load_chain(head: CrfHead, path: Path) -> None:
     """The scores of the chain, which must be all there and of the right shapes."""
     with loading(f"the chain of the CRF in {path}"):
         found = load_file(path)
+        require_finite(found, path)
         for name, value in head.named_parameters(recurse=False):
             if name not in found or found[name].shape != value.shape:
                 raise ValueError(f"{name} is missing or has another shape than the labels ask for")
             value.data.copy_(found[name])
+
+
+def require_finite(tensors: Mapping[str, Tensor], place: Path) -> None:
+    """Weights that are no numbers would give answers that are none."""
+    for name, value in tensors.items():
+        if not value.is_floating_point() or not torch.isfinite(value).all():
+            raise SequstError(f"{place}: {name} holds what are no finite numbers; save the tagger again")

@@ -24,6 +24,10 @@ _SHA256 = {
 }
 
 
+LARGEST = 1e4
+"""Numbers of word vectors are of the order of 1; this is no vector any more."""
+
+
 class Vectors(NamedTuple):
     """Words and a vector for each."""
 
@@ -36,7 +40,10 @@ def load_vectors(name: str) -> Vectors:
     if name == GLOVE:
         return _packaged()
     path = Path(name)
-    Input(path)  # whatever keeps it from being opened is said now
+    if path.exists() and not path.is_file():
+        raise UsageError(f"setting bilstm.vectors={name}: found no regular file; a run that is resumed must find it again")
+    if not path.exists():
+        raise UsageError(f"setting bilstm.vectors={name}: no such file; name one, or `glove`")
     facts = path.stat()
     return _from_file(name, facts.st_mtime_ns, facts.st_size)
 
@@ -45,28 +52,40 @@ def load_vectors(name: str) -> Vectors:
 def _from_file(name: str, modified: int, size: int) -> Vectors:
     words: dict[str, int] = {}
     rows: list[Any] = []
-    width = 0
-    expected = "a word and its numbers, separated by spaces, on every line"
+    width, lines, promised = 0, 0, None
     for number, line in Input(name).lines(_refuse):
-        # a word may hold spaces, so the numbers are counted from the end; a first line of two numbers tells the size
-        pieces = line.rstrip().split(" ")
+        pieces = line.split()
         if number == 1 and len(pieces) == 2 and all(piece.isdigit() for piece in pieces):
+            promised, width = int(pieces[0]), int(pieces[1])  # some files begin with their size
+            continue
+        if not pieces:  # an empty line at the end does no harm, and elsewhere the sizes tell
             continue
         width = width or len(pieces) - 1
-        word = " ".join(pieces[: len(pieces) - width])
-        try:
-            row = np.array(pieces[len(pieces) - width :], dtype=np.float32)
-        except ValueError:
-            row = np.empty(0, dtype=np.float32)
-        if width < 2 or len(pieces) <= width or row.shape != (width,) or not np.isfinite(row).all():
-            asked = expected if width < 2 else f"{expected}, {width} numbers as on the first"
-            _refuse(Problem(name, number, shorten(line), asked))
-        if word and word not in words:  # of words that come twice the first counts, as in other readers
+        word, row = " ".join(pieces[:-width]), _numbers(pieces[-width:])  # a word may hold spaces
+        doubtful = (
+            lines == 1 and len(pieces) > width + 1 and _numbers(pieces[-width - 1 :]) is not None
+        )  # or the first was short
+        if row is None or not word or doubtful:
+            asked = "a word and its numbers, at least two" if width < 2 else f"a word and {width} numbers, as on the first line"
+            _refuse(Problem(name, number, shorten(line), f"{asked}, each below {LARGEST:g}, separated by spaces"))
+        lines += 1
+        if word not in words:  # of words that come twice the first counts, as in other readers
             words[word] = len(rows)
             rows.append(row)
+    if promised is not None and promised != lines:
+        _refuse(Problem(name, 1, f"a size of {promised} vectors, and {lines} after it", "a whole file; is it cut off?"))
     if not rows:
-        _refuse(Problem(name, 1, "an empty file", expected))
+        _refuse(Problem(name, 1, "an empty file", "a word and its numbers on every line, separated by spaces"))
     return Vectors(list(words), torch.from_numpy(np.stack(rows)))
+
+
+def _numbers(pieces: list[str]) -> Any:
+    """The vector of these pieces, or None where one is no number or out of all proportion."""
+    try:
+        row = np.array(pieces, dtype=np.float64)
+    except ValueError:
+        return None
+    return row.astype(np.float32) if len(row) > 1 and (np.abs(row) < LARGEST).all() else None
 
 
 def _refuse(problem: Problem) -> NoReturn:

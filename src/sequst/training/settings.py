@@ -311,7 +311,7 @@ def load_settings(path: str | Path | None = None, overrides: Sequence[str] = (),
         if not equals or not name:
             raise UsageError(f"--set {shorten(override)}: write it as name=value, e.g. --set teacher.epochs=10")
         try:
-            value = yaml.safe_load(text)
+            value = text if text == "-" else yaml.safe_load(text)  # a list of nothing, to YAML
         except yaml.YAMLError:
             raise UsageError(f"--set {shorten(override)}: the value is not valid YAML") from None
         _put(tree, name.split("."), value, f"--set {name}")
@@ -392,6 +392,8 @@ def _coerce(value: Any, kind: Any, name: str, where: str) -> Any:
         return int(value)
     elif kind is str and isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
+    elif kind is str and value is None:
+        return ""
     raise UsageError(f"{where}: {name} must be {_kind_name(kind)}; found {shorten(value)}")
 
 
