@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import re
 import subprocess
@@ -106,6 +107,64 @@ def test_the_tables_of_self_training_are_what_the_results_say() -> None:
         for dataset in datasets:
             first = [line for line in rounds if (line["dataset"], line["method"], line["round"]) == (dataset, "sequst", 1)]
             row.append(" / ".join(f"{statistics.mean(line[key] for line in first):.1f}" for key in (whole, chosen)))
+        assert f"| {' | '.join(row)} |" in page
+
+
+def test_the_tables_of_the_methods_are_what_the_results_say() -> None:
+    import statistics
+
+    from sequst.experiments.cells import KEYS, read_results
+
+    page = (REPOSITORY / "docs/concepts/methods.md").read_text(encoding="utf-8")
+    lines = [line for name in ("methods", "encoder-heads") for line in read_results(REPOSITORY / "results" / f"{name}.jsonl")]
+    assert all(tuple(line) == KEYS for line in lines)
+
+    def cell(**facts: str) -> list[dict[str, Any]]:
+        found = [line for line in lines if all(line[name] == value for name, value in facts.items())]
+        assert sorted(line["seed"] for line in found) == [12, 21, 42]
+        return found
+
+    def shown(found: list[dict[str, Any]]) -> str:
+        scores = [line["f1"] for line in found]
+        return f"{statistics.mean(scores):.2f} ± {statistics.stdev(scores):.2f}"
+
+    datasets = ("conll03", "mit_restaurant")
+    names = {"finetune": "fine-tuning", "vat": "VAT", "seqvat": "SeqVAT", "cvt": "CVT", "sst": "SST", "metast": "MetaST"}
+    for method, name in {**names, "sequst": "SeqUST"}.items():
+        recipe = "max_rounds=2" if method in ("sst", "metast", "sequst") else "default"
+        found = [cell(method=method, recipe=recipe, encoder="minilm", head="softmax", dataset=each) for each in datasets]
+        seconds = " / ".join(f"{statistics.mean(line['seconds'] for line in each):.0f}" for each in found)
+        assert f"| {name} | {shown(found[0])} | {shown(found[1])} | {seconds} |" in page
+    for encoder, head in itertools.product(("minilm", "bilstm"), ("softmax", "crf")):
+        pair = {"encoder": encoder, "head": head}
+        row = [shown(cell(method=method, dataset=each, **pair)) for each in datasets for method in ("finetune", "sequst")]
+        name = f"{encoder.replace('bilstm', 'BiLSTM')}, {head.replace('crf', 'CRF')}"
+        assert f"| {name} | {' | '.join(row)} |" in page
+        if encoder == "minilm":
+            for score in (row[1], row[3]):
+                assert score.split()[0] in README
+
+
+def test_the_tables_of_the_bilstm_are_what_the_results_say() -> None:
+    import statistics
+
+    from sequst.experiments.cells import read_results
+
+    page = (REPOSITORY / "docs/how-to/train-a-bilstm.md").read_text(encoding="utf-8")
+    lines = read_results(REPOSITORY / "results" / "bilstm-defaults.jsonl")
+    glove = "bilstm.vectors=glove"
+    changes = ("", " bilstm.rate=10", " bilstm.rate=40", " bilstm.dropout=0.5", " bilstm.layers=1", " bilstm.hidden=64")
+    means = []
+    for change in (*changes, " standardise=false"):
+        scores = [line["f1"] for line in lines if line["recipe"] == glove + change]
+        assert len(scores) == 4
+        means.append(f"{statistics.mean(scores):.1f}")
+    assert f"| {' | '.join(means)} |" in page
+    for name, recipe in (("learnt vectors", "default"), ("GloVe, 50 dimensions", glove)):
+        row = [name]
+        for dataset in ("conll03", "mit_restaurant"):
+            found = {line["seed"]: line["f1"] for line in lines if (line["recipe"], line["dataset"]) == (recipe, dataset)}
+            row.append(f"{found[12]:.1f} / {found[21]:.1f}")
         assert f"| {' | '.join(row)} |" in page
 
 
