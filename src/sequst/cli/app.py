@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from sequst.cli.benchmarks import benchmarks
 from sequst.cli.check import check
 from sequst.cli.demo import demo
 from sequst.cli.evaluate import evaluate
@@ -33,5 +34,5 @@ def root(
     """Sequence taggers from a few labelled sentences and a pile of raw text."""
 
 
-for verb in (train, predict, evaluate, check, sample, demo, methods, settings):
+for verb in (train, predict, evaluate, check, sample, demo, methods, benchmarks, settings):
     app.command()(verb)

@@ -72,3 +72,17 @@ def print_result(result: Result) -> None:
     if (result.path / "report.html").is_file():
         results.print(f"report: {result.path / 'report.html'}")
     note(f"try it: echo 'A sentence of yours .' | sequst predict {shlex.quote(str(result.path / 'model'))} -")
+
+
+def benchmarks_table(looks: Sequence[Mapping[str, Any]]) -> Table:
+    """Sizes of every benchmark, and the paper's beside them."""
+    columns = ("benchmark", "train", "dev", "test", "classes", "paper: train", "test", "classes")
+    table = Table(*columns, box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for look in looks:
+        sizes = [f"{look['parts'][part]['sentences']:,}" if part in look["parts"] else "-" for part in ("train", "dev", "test")]
+        classes = str(len(look["types"]) + 1) if look["there"] else "-"  # O is one too
+        paper = look["paper"]
+        table.add_row(look["name"], *sizes, classes, paper["train"], paper["test"], str(paper["classes"]))
+    return table

@@ -14,10 +14,9 @@ from multiprocessing import get_context
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
-from sequst.corpus.reading import read
 from sequst.corpus.sampling import sample
-from sequst.corpus.sentence import Sentence
-from sequst.errors import SequstError, UsageError
+from sequst.errors import SequstError
+from sequst.experiments.benchmarks import read_part
 from sequst.files import explained
 from sequst.methods.registry import find_method
 from sequst.training.settings import Settings, load_settings
@@ -77,14 +76,6 @@ class Cell:
 
 def key_of(line: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(line[name] for name in _TELLING)
-
-
-def read_part(data: Path, dataset: str, part: str) -> list[Sentence]:
-    """The sentences of DATA/DATASET/PART.txt.gz."""
-    path = data / dataset / f"{part}.txt.gz"
-    if not path.is_file():
-        raise UsageError(f"no {path}; --data (or SEQUST_DATA) must name a folder with NAME/train.txt.gz and NAME/test.txt.gz")
-    return read(path, format="conll")
 
 
 def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def benchmarks(
+    names: Annotated[list[str] | None, typer.Argument(help="Those to look at; without, all.", metavar="[NAME]...")] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(help="Folder of the benchmarks; else that of SEQUST_DATA.", metavar="DIR", envvar="SEQUST_DATA"),
+    ] = None,
+    download: Annotated[bool, typer.Option("--download", help="Get those that may be downloaded into the folder.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show which benchmarks are there, and their sizes beside the paper's. Exits with 1 where a file is malformed."""
+    import json
+    from pathlib import Path
+
+    from sequst.cli.console import note, results
+    from sequst.cli.tables import benchmarks_table
+    from sequst.errors import UsageError
+    from sequst.experiments.benchmarks import BENCHMARKS, find_benchmark, look_at
+
+    chosen = [find_benchmark(name) for name in names] if names else list(BENCHMARKS.values())
+    folder = None if data is None else Path(data)
+    if download:
+        from sequst.experiments.fetching import fetch
+
+        if folder is None:
+            raise UsageError("--download needs a folder to put files into: name it with --data")
+        for benchmark in chosen:
+            if benchmark.fetched_as or names:
+                fetch(benchmark, folder, note)
+    elif folder is not None and not folder.is_dir():
+        raise UsageError(f"--data {data}: no such folder")
+    looks = [look_at(benchmark, folder) for benchmark in chosen]
+    if as_json:
+        typer.echo(json.dumps(looks, ensure_ascii=False))
+    else:
+        results.print(benchmarks_table(looks))
+        for look in looks:
+            if not look["there"]:
+                note(f"{look['name']}: not there. {look['how_to_get']}")
+            for line in (*look["notes"], *look["problems"][:5]):
+                note(f"{look['name']}: {line}")
+    raise typer.Exit(1 if any(look["problems"] for look in looks) else 0)
