@@ -10,7 +10,9 @@ from sequst.corpus.generated import generate
 from sequst.corpus.writing import write_conll
 from sequst.errors import SequstError, UsageError
 from sequst.experiments.__main__ import main
-from sequst.experiments.cells import KEYS, Cell, key_of, read_part, read_results, run_cells
+from sequst.experiments.benchmarks import read_part
+from sequst.experiments.cells import KEYS, Cell, key_of, read_results
+from sequst.experiments.grid import run_cells
 
 SHORT = "teacher.min_steps=4 teacher.epochs=0.1 teacher.evaluations=1"
 

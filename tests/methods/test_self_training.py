@@ -73,13 +73,13 @@ def test_sequst_with_everything_off_is_sst_bit_for_bit(split: Split, tiny_encode
 def test_every_method_runs_and_records(name: str, split: Split, tiny_encoder: str, tmp_path: Path) -> None:
     result = run(split, tiny_encoder, tmp_path / "run", name, max_rounds=1)
     [line] = rounds_of(result)
-    all_words = name in ("sst", "without-selection")
+    all_words = name in ("sst", "metast", "without-selection")
     assert line["selected"] == 100 if all_words else 40 < line["selected"] < 60
     assert line["error"] > 0
     assert (line["selected_error"] == line["error"]) is all_words
     assert line["agreement"] is None
     student = [entry for entry in metrics(result.path) if entry["phase"] == "student"]
-    assert ("gcr_mu" in student[-1]) is (name not in ("sst", "without-gcr"))
+    assert ("gcr_mu" in student[-1]) is (name not in ("sst", "metast", "without-gcr"))
     assert result.summary["rounds"] == 1
 
 
@@ -321,7 +321,7 @@ def test_hidden_tags_are_for_diagnosis_alone(split: Split, tiny_encoder: str, tm
 
 
 def test_what_cannot_work_is_said(split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match="name it with --unlabeled"):
+    with pytest.raises(UsageError, match="name some with --unlabeled"):
         train(split.labeled, tmp_path / "a", encoder=tiny_encoder, method="sequst")
     assert not (tmp_path / "a").exists()
     monkeypatch.setattr(Tagger, "decode", lambda self, batch: Decoded(torch.zeros_like(batch.heads), self(batch)))

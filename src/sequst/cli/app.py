@@ -10,6 +10,7 @@ from sequst.cli.benchmarks import benchmarks
 from sequst.cli.check import check
 from sequst.cli.demo import demo
 from sequst.cli.evaluate import evaluate
+from sequst.cli.experiment import experiment
 from sequst.cli.methods import methods
 from sequst.cli.predict import predict
 from sequst.cli.sample import sample
@@ -36,3 +37,4 @@ def root(
 
 for verb in (train, predict, evaluate, check, sample, demo, methods, benchmarks, settings):
     app.command()(verb)
+app.add_typer(experiment, name="experiment")

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 from sequst.errors import SequstError
-from sequst.experiments.cells import Cell, run_cells
+from sequst.experiments.cells import Cell
+from sequst.experiments.grid import run_cells
 from sequst.methods.registry import find_method
 
 log = logging.getLogger("sequst")

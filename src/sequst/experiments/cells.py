@@ -7,15 +7,14 @@ import json
 import random
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Mapping
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from sequst.corpus.sampling import sample
-from sequst.errors import SequstError
+from sequst.corpus.sentence import Sentence
+from sequst.errors import SequstError, UsageError
 from sequst.experiments.benchmarks import read_part
 from sequst.files import explained
 from sequst.methods.registry import find_method
@@ -51,8 +50,9 @@ class Cell:
     sampler: str = "sentences"
     pool: int | None = None
     """Cap on the unlabelled sentences; None for no cap."""
-    score_on: Literal["test", "pool"] = "test"
-    """`pool`: on sentences of the training set that are neither labelled nor dev. Choices are made there, never on test."""
+    score_on: Literal["test", "pool", "dev"] = "test"
+    """`pool`: on sentences of the training set that are neither labelled nor dev; `dev`: on the few-shot dev set. Choices are
+    made there, never on test."""
 
     def settings(self, device: str = "auto") -> Settings:
         overrides = () if self.recipe == "default" else self.recipe.split()
@@ -92,9 +92,7 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple
     settings = cell.settings(device)
     with tempfile.TemporaryDirectory() as folder:
         result = train(labeled, Path(folder) / "run", dev=dev, unlabeled=unlabeled, settings=settings)
-        # the last of the rest: a capped pool does not hold them
-        scored = shuffled[-SCORED_ON_POOL:] if cell.score_on == "pool" else read_part(data, cell.dataset, "test")
-        total = evaluate(result.tagger, scored).total
+        total = evaluate(result.tagger, _scored_on(cell, data, dev, shuffled)).total
     line = {
         **cell.facts,
         **{name: getattr(total, name) for name in ("f1", "precision", "recall", "tp", "fp", "fn")},
@@ -106,33 +104,13 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple
     return {name: line[name] for name in KEYS}, [{**own, **round_} for round_ in result.summary["history"]]
 
 
-def run_cells(
-    cells: Iterable[Cell], data: Path, output: Path, *, jobs: int = 1, commit: str | None = None, device: str = "auto"
-) -> list[dict[str, Any]]:
-    """Run the cells that `output` does not have yet, several at a time, and append a line for each as it ends.
-
-    The rounds of self-training go to a file beside it: NAME.jsonl has its rounds in NAME.rounds.jsonl.
-    """
-    done = {key_of(line) for line in read_results(output)}
-    todo = list({cell.key: cell for cell in cells if cell.key not in done}.values())
-    commit = commit or current_commit()
-    lines: list[dict[str, Any]] = []
-    failed: list[str] = []
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        futures = {pool.submit(run_cell, cell, data, commit, device): cell for cell in todo}
-        for future in as_completed(futures):
-            try:
-                line, rounds = future.result()
-            except Exception as error:  # whatever it was, the other cells go on
-                failed.append(f"{futures[future]}: {type(error).__name__}: {error}")
-                continue
-            for round_ in rounds:
-                append_result(output.with_suffix(".rounds.jsonl"), round_)
-            append_result(output, line)
-            lines.append(line)
-    if failed:
-        raise SequstError(f"{len(failed)} of {len(todo)} cells failed; the others are in {output}\n" + "\n".join(failed))
-    return lines
+def _scored_on(cell: Cell, data: Path, dev: list[Sentence] | None, shuffled: list[Sentence]) -> list[Sentence]:
+    if cell.score_on == "dev":
+        if dev is None:
+            raise UsageError("a cell without shots has no few-shot dev set to be scored on")
+        return dev
+    # the last of the rest: a capped pool does not hold them
+    return shuffled[-SCORED_ON_POOL:] if cell.score_on == "pool" else read_part(data, cell.dataset, "test")
 
 
 def read_results(path: Path) -> list[dict[str, Any]]:

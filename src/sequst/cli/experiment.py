@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+experiment = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Run the paper's experiments.")
+
+Names = list[str] | None
+
+
+@experiment.command("recipes")
+def recipes() -> None:
+    """List the recipes: what each runs, and how many cells it has."""
+    from sequst.cli.console import results
+    from sequst.experiments.recipe import load_recipe, recipe_names
+
+    for name in recipe_names():
+        recipe = load_recipe(name)
+        results.print(f"{name:16} {len(recipe.cells()):5} cells  {recipe.about}", soft_wrap=True)
+
+
+@experiment.command("run")
+def run(
+    recipe: Annotated[str, typer.Argument(help="A recipe by its name, or a YAML file.")],
+    output: Annotated[str, typer.Option(help="Folder of the results; cells that are in it are not run again.", metavar="DIR")],
+    data: Annotated[
+        str, typer.Option(help="Folder of the benchmarks; else that of SEQUST_DATA.", metavar="DIR", envvar="SEQUST_DATA")
+    ] = ".",
+    dataset: Annotated[Names, typer.Option(help="In place of the recipe's; may be given again.")] = None,
+    method: Annotated[Names, typer.Option(help="In place of the recipe's; may be given again.")] = None,
+    encoder: Annotated[Names, typer.Option(help="In place of the recipe's; may be given again.")] = None,
+    head: Annotated[Names, typer.Option(help="In place of the recipe's; may be given again.")] = None,
+    seed: Annotated[list[int] | None, typer.Option(help="In place of the recipe's; may be given again.")] = None,
+    jobs: Annotated[int, typer.Option(help="Cells at a time; on a GPU they share it.", min=1)] = 1,
+    limit_seconds: Annotated[float | None, typer.Option(help="Stop by then; what is left runs another time.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    commit: Annotated[str | None, typer.Option(help="Commit of the code, where it is no git checkout.")] = None,
+) -> None:
+    """Run the cells of a recipe that are not done yet. Exits with 1 where some failed."""
+    from pathlib import Path
+
+    from sequst.cli.console import note
+    from sequst.experiments.benchmarks import read_part
+    from sequst.experiments.grid import Told, run_grid
+    from sequst.experiments.recipe import load_recipe
+
+    chosen = load_recipe(recipe).narrowed(
+        datasets=tuple(dataset or ()), methods=tuple(method or ()), encoders=tuple(encoder or ()), heads=tuple(head or ()),
+        seeds=tuple(seed or ()),
+    )  # fmt: skip
+    cells = chosen.cells()
+    for cell in {cell.dataset: cell for cell in cells}.values():  # what is not there is said before anything runs
+        read_part(Path(data), cell.dataset, "train")
+    folder = Path(output)
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def tell(told: Told) -> None:
+        cell = told.cell
+        what = f"{cell.dataset} {cell.method} {cell.encoder} {cell.head} seed {cell.seed}"
+        note(f"{told.done} of {told.of}: {what}: " + (f"failed: {told.error}" if told.error else f"F1 {told.f1:.2f}"))
+
+    outcome = run_grid(
+        cells, Path(data), folder / "results.jsonl", jobs=jobs, commit=commit, device=device, limit_seconds=limit_seconds,
+        tell=tell,
+    )  # fmt: skip
+    counts = f"{len(outcome.lines)} cells run, {outcome.skipped} done before, {len(outcome.failed)} failed, {outcome.left} left"
+    note(f"{counts}; results: {folder / 'results.jsonl'}")
+    raise typer.Exit(1 if outcome.failed else 0)

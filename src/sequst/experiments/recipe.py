@@ -1,0 +1,141 @@
+"""An experiment as a recipe: lists of datasets, methods, encoders, heads, shots and seeds, whose product are its cells."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import yaml
+
+from sequst.errors import UsageError, nearest, shorten
+from sequst.experiments.cells import Cell
+from sequst.methods.registry import find_method
+
+SEEDS = (12, 21, 42, 87, 100)
+"""Those of the paper."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What to run. Settings are overrides as `train --set` takes them."""
+
+    name: str
+    about: str = ""
+    datasets: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ("finetune",)
+    encoders: tuple[str, ...] = ("bert-base-uncased",)
+    heads: tuple[str, ...] = ("softmax",)
+    shots: tuple[int | None, ...] = (10,)
+    """None, in YAML `all`, is all of the training set."""
+    seeds: tuple[int, ...] = SEEDS
+    sampler: str = "sentences"
+    pool: int | None = None
+    """Cap on the unlabelled sentences, the same for all methods."""
+    settings: tuple[str, ...] = ()
+    settings_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Further ones for a method or an encoder, by its name."""
+    score_on: Literal["test", "pool", "dev"] = "test"
+    draws: int = 0
+    """Random draws of the space for every method; 0 for none."""
+    space: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    def cells(self) -> list[Cell]:
+        """Seeds and draws vary slowest, so that what is done early says something of everything."""
+        rows = itertools.product(
+            range(max(1, self.draws)), self.seeds, self.shots, self.datasets, self.methods, self.encoders, self.heads
+        )
+        return [self._cell(*row) for row in rows]
+
+    def _cell(
+        self, draw: int, seed: int, shots: int | None, dataset: str, method: str, encoder: str, head: str
+    ) -> Cell:  # fmt: skip
+        learns = find_method(method).unlabeled
+        settings = [*self.settings, *self.settings_of.get(method, ()), *self.settings_of.get(encoder, ())]
+        if self.draws:
+            rng = random.Random(f"{self.name} {method} {draw}")
+            settings += [f"{name}={rng.choice(values)}" for name, values in self.space.items()]
+        return Cell(
+            self.name, dataset, seed, method, " ".join(settings) or "default", encoder, head, shots, self.sampler,
+            self.pool if learns else None, self.score_on,
+        )  # fmt: skip
+
+    def narrowed(self, **choices: Any) -> Recipe:
+        """The same with these lists in place of its own, where they are not empty."""
+        return dataclasses.replace(self, **{name: values for name, values in choices.items() if values})
+
+
+def recipe_names() -> list[str]:
+    folder = resources.files("sequst.experiments").joinpath("recipes")
+    return sorted(item.name.removesuffix(".yaml") for item in folder.iterdir() if item.name.endswith(".yaml"))
+
+
+def load_recipe(name: str) -> Recipe:
+    """By its name among the shipped ones, or from a YAML file."""
+    if name in recipe_names():
+        text = resources.files("sequst.experiments").joinpath(f"recipes/{name}.yaml").read_text(encoding="utf-8")
+        return _parse(name, text, f"recipe {name}")
+    path = Path(name)
+    if path.suffix not in (".yaml", ".yml"):
+        raise UsageError(f"unknown recipe {name!r}; {nearest(name, recipe_names())}, or name a .yaml file")
+    try:
+        return _parse(path.stem, path.read_text(encoding="utf-8"), str(path))
+    except OSError as error:
+        raise UsageError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
+
+
+_LISTS = {"datasets": str, "methods": str, "encoders": str, "heads": str, "shots": int, "seeds": int, "settings": str}
+_CHOICES = {"heads": ("softmax", "crf"), "sampler": ("sentences", "mentions"), "score_on": ("test", "pool", "dev")}
+
+
+def _parse(name: str, text: str, where: str) -> Recipe:
+    try:
+        tree = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UsageError(f"{where}: not valid YAML ({' '.join(str(error).split())[:200]})") from None
+    if not isinstance(tree, dict):
+        raise UsageError(f"{where}: found {shorten(tree)}; expected names and values, e.g. `datasets: [conll03]`")
+    known = [item.name for item in dataclasses.fields(Recipe) if item.name != "name"]
+    values: dict[str, Any] = {}
+    for key, value in tree.items():
+        if key not in known:
+            raise UsageError(f"{where}: unknown {key!r}; {nearest(str(key), known)}")
+        values[key] = _value(key, value, where)
+    recipe = Recipe(name, **values)
+    if not recipe.datasets:
+        raise UsageError(f"{where}: it names no datasets")
+    if recipe.draws and not recipe.space:
+        raise UsageError(f"{where}: draws need a space to draw from")
+    for method in recipe.methods:
+        find_method(method)
+    for cell in {cell.recipe + cell.method: cell for cell in recipe.cells()}.values():
+        cell.settings()  # whatever is wrong with an override is said now
+    return recipe
+
+
+def _value(key: str, value: Any, where: str) -> Any:
+    if key in _LISTS:
+        items = value if isinstance(value, list) else [value]
+        items = [None if key == "shots" and item == "all" else item for item in items]
+        bad = [item for item in items if type(item) is not _LISTS[key] and not (key == "shots" and item is None)]
+        if bad or not items:
+            kind = "whole numbers, or all" if key == "shots" else "whole numbers" if _LISTS[key] is int else "texts"
+            raise UsageError(f"{where}: {key} must be a list of {kind}; found {shorten(value)}")
+        strange = [item for item in items if item not in _CHOICES.get(key, items)]
+        if strange:
+            raise UsageError(f"{where}: {key} {strange[0]!r} is none of {', '.join(_CHOICES[key])}")
+        return tuple(items)
+    if key in ("settings_of", "space"):
+        if not isinstance(value, dict):
+            raise UsageError(f"{where}: {key} must be names with lists; found {shorten(value)}")
+        return {str(name): tuple(items if isinstance(items, list) else [items]) for name, items in value.items()}
+    if key in _CHOICES and value not in _CHOICES[key]:
+        raise UsageError(f"{where}: {key} {shorten(value)} is none of {', '.join(_CHOICES[key])}")
+    if key in ("pool", "draws") and (type(value) is not int or value < 1):
+        raise UsageError(f"{where}: {key} must be a whole number above 0; found {shorten(value)}")
+    return cast("Any", value)

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sequst.corpus.generated import generate
+from sequst.corpus.writing import write_conll
+from sequst.experiments import grid
+from sequst.experiments.cells import Cell, read_results
+from sequst.experiments.grid import Told, run_grid
+
+SHORT = "teacher.min_steps=2 teacher.epochs=0.1 teacher.evaluations=1"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    corpus = generate()
+    (folder / "mit_restaurant").mkdir()
+    write_conll(folder / "mit_restaurant" / "train.txt.gz", corpus.pool)
+    write_conll(folder / "mit_restaurant" / "test.txt.gz", corpus.test[:20])
+    return folder
+
+
+def cell(seed: int, recipe: str = SHORT) -> Cell:
+    return Cell("g", "mit_restaurant", seed, recipe=recipe, encoder="bilstm", shots=2)
+
+
+def test_a_failed_cell_is_recorded_and_tried_again(data: Path, tmp_path: Path) -> None:
+    output = tmp_path / "results.jsonl"
+    told: list[Told] = []
+    bad = cell(2, "bilstm.vectors=nowhere.txt")
+    outcome = run_grid([cell(1), bad, cell(1)], data, output, commit="c", device="cpu", tell=told.append)
+    assert [line["seed"] for line in outcome.lines] == [1]
+    [(failed, error)] = outcome.failed
+    assert failed == bad
+    assert "no such file" in error
+    [line] = read_results(tmp_path / "results.failures.jsonl")
+    assert (line["seed"], line["recipe"]) == (2, "bilstm.vectors=nowhere.txt")
+    assert [(each.done, each.of) for each in told] == [(1, 2), (2, 2)]
+    again = run_grid([cell(1), bad], data, output, commit="c", device="cpu")
+    assert (again.skipped, again.lines, len(again.failed)) == (1, [], 1)
+
+
+def test_a_killed_worker_costs_its_own_cell_alone(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    kept = grid._Worker.give
+
+    def give(self: Any, cell: Cell) -> None:
+        kept(self, cell)
+        if not made:
+            made.append(self)
+            os.kill(self._process.pid, signal.SIGKILL)
+
+    monkeypatch.setattr(grid._Worker, "give", give)
+    outcome = run_grid([cell(seed) for seed in (1, 2)], data, tmp_path / "r.jsonl", commit="c", device="cpu")
+    [(failed, error)] = outcome.failed
+    assert failed.seed == 1
+    assert "exit code -9" in error
+    assert [line["seed"] for line in outcome.lines] == [2]
+
+
+def test_the_limit_is_kept_and_what_is_left_runs_later(data: Path, tmp_path: Path) -> None:
+    output = tmp_path / "r.jsonl"
+    long = cell(3, "teacher.min_steps=100000 teacher.evaluations=1")
+    begun = time.monotonic()
+    outcome = run_grid([cell(1), long, cell(2)], data, output, commit="c", device="cpu", limit_seconds=20)
+    assert time.monotonic() - begun < 30
+    assert [line["seed"] for line in outcome.lines] == [1]
+    assert outcome.left == 2
+    assert [line["seed"] for line in read_results(output)] == [1]  # nothing half-written
+    later = run_grid([cell(1), cell(2)], data, output, commit="c", device="cpu")
+    assert [line["seed"] for line in later.lines] == [2]
+
+
+def test_a_thousand_cells_that_are_done_take_no_time(data: Path, tmp_path: Path) -> None:
+    cells = [cell(seed) for seed in range(1000)]
+    from sequst.experiments.cells import KEYS
+    from sequst.methods.registry import find_method
+
+    with (tmp_path / "r.jsonl").open("w") as file:
+        for each in cells:
+            facts = {**dict.fromkeys(KEYS, 0), **each.facts}
+            facts["settings_hash"] = each.settings().hash(find_method(each.method).unused)
+            file.write(json.dumps({name: facts[name] for name in KEYS}) + "\n")
+    begun = time.monotonic()
+    assert run_grid(cells, data, tmp_path / "r.jsonl", commit="c", device="cpu").skipped == 1000
+    assert time.monotonic() - begun < 10
+
+
+def test_the_smoke_recipe_from_the_command_line(data: Path, tmp_path: Path, sequst: Callable[..., Any]) -> None:
+    command = ["experiment", "run", "smoke", "--data", data, "--output", tmp_path / "out", "--commit", "c", "--device", "cpu"]
+    done = sequst(*command)
+    assert done.returncode == 0, done.stderr
+    lines = read_results(tmp_path / "out" / "results.jsonl")
+    assert [line["method"] for line in lines] == ["finetune", "sequst"]
+    assert len(read_results(tmp_path / "out" / "results.rounds.jsonl")) == 2
+    assert "2 cells run, 0 done before" in done.stderr
+    assert "0 cells run, 2 done before" in sequst(*command).stderr
+    other = sequst(*command, "--dataset", "conll03")
+    assert other.returncode == 2
+    assert "Get it: ask NIST" in other.stderr

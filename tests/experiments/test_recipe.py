@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sequst.errors import UsageError
+from sequst.experiments import paper
+from sequst.experiments.benchmarks import BENCHMARKS
+from sequst.experiments.recipe import load_recipe, recipe_names
+
+SHIPPED = {
+    "full-data", "main-10shot", "20shot", "50shot", "100shot", "ablation", "data-efficiency", "selection-error",
+    "base-encoders", "rounds", "hyperparameters", "smoke",
+}  # fmt: skip
+
+
+def test_all_recipes_parse_and_every_cell_is_another() -> None:
+    assert set(recipe_names()) == SHIPPED
+    for name in SHIPPED:
+        recipe = load_recipe(name)
+        cells = recipe.cells()
+        assert recipe.about
+        assert {cell.dataset for cell in cells} <= set(BENCHMARKS)
+        assert len(set(cells)) == len(cells)
+        assert {cell.experiment for cell in cells} == {name}
+
+
+@pytest.mark.parametrize("name", ["full-data", "main-10shot", "20shot", "50shot", "100shot", "ablation", "base-encoders"])
+def test_every_cell_of_the_papers_tables_has_its_figure(name: str) -> None:
+    for cell in load_recipe(name).cells():
+        encoder = cell.encoder.removesuffix("-base-uncased")
+        assert paper.figure(cell.dataset, cell.method, cell.shots, encoder, cell.head) is not None
+
+
+def test_the_main_table() -> None:
+    cells = load_recipe("main-10shot").cells()
+    assert len(cells) == 6 * 7 * 5
+    assert {cell.pool for cell in cells if cell.method == "finetune"} == {None}
+    assert {cell.pool for cell in cells if cell.method != "finetune"} == {4000}
+    assert [cell.seed for cell in cells] == sorted((cell.seed for cell in cells), key=(12, 21, 42, 87, 100).index)
+
+
+def test_draws_are_the_same_every_time_and_differ_by_method() -> None:
+    cells = load_recipe("hyperparameters").cells()
+    assert [cell.recipe for cell in cells] == [cell.recipe for cell in load_recipe("hyperparameters").cells()]
+    of = {method: [c.recipe for c in cells if (c.method, c.dataset) == (method, "conll03")] for method in ("sst", "sequst")}
+    assert len(set(of["sst"])) == 12
+    assert of["sst"] != of["sequst"]
+    assert of["sst"] == [c.recipe for c in cells if (c.method, c.dataset) == ("sst", "mit_restaurant")]
+
+
+def test_settings_of_a_method_or_an_encoder(write: Callable[..., Path]) -> None:
+    lists = "datasets: ours\nmethods: [sst, sequst]\nencoders: [minilm, bilstm]\nseeds: [1]\nshots: [all, 3]\n"
+    settings = "settings: [patience=3]\nsettings_of: {sst: [max_rounds=2], bilstm: [bilstm.layers=1]}\n"
+    path = write("mine.yaml", lists + settings)
+    recipe = load_recipe(str(path))
+    assert recipe.name == "mine"
+    found = {(c.method, c.encoder): c.recipe for c in recipe.cells()}
+    assert found["sst", "bilstm"] == "patience=3 max_rounds=2 bilstm.layers=1"
+    assert found["sequst", "minilm"] == "patience=3"
+    assert {c.shots for c in recipe.cells()} == {None, 3}
+    assert {c.method for c in recipe.narrowed(methods=("sst",), seeds=()).cells()} == {"sst"}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("datasets: [a]\nmethod: sst\n", "unknown 'method'; did you mean 'methods'?"),
+        ("methods: [sst]\n", "names no datasets"),
+        ("datasets: [a]\nmethods: [sts]\n", "unknown method 'sts'"),
+        ("datasets: [a]\nshots: [ten]\n", "shots must be a list of whole numbers, or all"),
+        ("datasets: [a]\nseeds: []\n", "seeds must be a list of whole numbers"),
+        ("datasets: [a]\nheads: [crff]\n", "'crff' is none of softmax, crf"),
+        ("datasets: [a]\nscore_on: train\n", "is none of test, pool, dev"),
+        ("datasets: [a]\npool: -1\n", "pool must be a whole number above 0"),
+        ("datasets: [a]\nsettings: [teacher.epoch=1]\n", "did you mean 'teacher.epochs'?"),
+        ("datasets: [a]\ndraws: 3\n", "draws need a space"),
+        ("datasets: [a\n", "not valid YAML"),
+        ("- a\n", "expected names and values"),
+        ("datasets: [a]\nspace: 3\n", "space must be names with lists"),
+    ],
+)
+def test_what_is_wrong_with_a_recipe_is_said(text: str, told: str, write: Callable[..., Path]) -> None:
+    with pytest.raises(UsageError) as error:
+        load_recipe(str(write("r.yaml", text)))
+    assert told in str(error.value)
+
+
+def test_unknown_recipes(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="did you mean 'main-10shot'"):
+        load_recipe("main-10-shot")
+    with pytest.raises(UsageError, match="no such file"):
+        load_recipe(str(tmp_path / "no.yaml"))
+
+
+def test_recipes_are_listed(sequst: Callable[..., Any]) -> None:
+    shown = sequst("experiment", "recipes").stdout
+    assert all(name in shown for name in SHIPPED)
+    assert "210 cells" in shown
