@@ -37,7 +37,8 @@ def test_every_verb_of_the_readme_has_the_flags_it_shows(sequst: Callable[..., A
     assert len(shown) >= 7
     for line in shown:
         words = line.split()
-        help_text = sequst(words[1], "--help").stdout
+        verb = words[1:3] if words[1] == "experiment" else words[1:2]
+        help_text = sequst(*verb, "--help").stdout
         for flag in re.findall(r"--[a-z-]+", line):
             assert re.search(rf"{flag}\b(?!-)", help_text), (words[1], flag)
 
@@ -143,6 +144,15 @@ def test_the_tables_of_the_methods_are_what_the_results_say() -> None:
         if encoder == "minilm":
             for score in (row[1], row[3]):
                 assert score.split()[0] in README
+
+
+def test_results_md_is_what_the_command_renders(sequst: Callable[..., Any]) -> None:
+    """No cell is filled by hand. After new results: the command that stands in its first lines."""
+    page = (REPOSITORY / "RESULTS.md").read_text(encoding="utf-8")
+    [command] = re.findall(r"^    sequst (experiment table .*)$", page, re.MULTILINE)
+    rendered = sequst(*command.split(), cwd=REPOSITORY)
+    assert rendered.returncode == 0, rendered.stderr
+    assert page.endswith(rendered.stdout)
 
 
 def test_the_tables_of_the_bilstm_are_what_the_results_say() -> None:

@@ -61,7 +61,7 @@ def tables_of(lines: Sequence[Mapping[str, Any]], baseline: str = "sst") -> list
         several = len(recipes[group, line["method"]]) > 1
         row = f"{line['method']} ({line['recipe']})" if several else line["method"]
         seeds = groups[group][line["dataset"], row]
-        if line["seed"] in seeds:
+        if seeds.get(line["seed"], line["f1"]) != line["f1"]:  # the same cell of two experiments is one
             what = f"{row} on {line['dataset']}, {_title(group)}, seed {line['seed']}"
             raise UsageError(f"two results for {what}; give the folders of one experiment at a time")
         seeds[line["seed"]] = line["f1"]
@@ -117,12 +117,15 @@ def _scores_table(group: Group, scores: Scores, ceiling: Mapping[str, float], ca
     notes = [
         "ours: mean ± standard deviation (runs) of the test F1; gap closed: (method - fine-tuning) / (full data - fine-tuning)",
         "averages are over the six sets of the paper, recomputed, and only where all six are there",
-        f"the paper's encoder is bert-base-uncased; ours here is {group.encoder}",
+        "the paper does not describe its BiLSTM" if group.encoder == "bilstm" else "the paper's encoder is bert-base-uncased",
     ]
     if caps:
         notes.append(f"unlabelled sentences at most: {', '.join(f'{cap:,}' for cap in sorted(caps))}")
-    notes += [f"the paper, {erratum}" for erratum in paper.errata() if erratum.place.startswith(f"{group.shots}-shot,")]
-    return Table(_title(group), ["method", "", *columns, "average"], rows, notes)
+    printed_here = [f"{group.shots}-shot, {method}," for method in _methods(scores)]
+    if _paper_figure(group, columns[0], "finetune") is not None:
+        notes += [f"the paper, {erratum}" for erratum in paper.errata() if erratum.place.startswith(tuple(printed_here))]
+    told = [row for row in rows if row[1] == "ours" or any(cell not in (MISSING, "") for cell in row[2:])]
+    return Table(_title(group), ["method", "", *columns, "average"], told, notes)
 
 
 def _paper_figure(group: Group, dataset: str, method: str) -> paper.Figure | None:
