@@ -18,6 +18,7 @@ REPOSITORY = Path(__file__).parent.parent.parent
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.timeout(900)
 def test_the_python_example_runs_as_it_stands(tmp_path: Path) -> None:
     [code] = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     assert len([line for line in code.splitlines() if line.strip()]) <= 10
