@@ -41,7 +41,7 @@ def read_columns(
 ) -> Iterator[Sentence]:
     """Sentences with their tags as written (the scheme is turned later). A sentence with a malformed row is left out."""
     width = 0
-    for ordinal, rows in enumerate(_blocks(lines), 1):
+    for ordinal, rows in enumerate(blocks(_rows(lines)), 1):
         width = width or len(rows[0][1])
         tagged = tag_use == "required" or (tag_use in ("optional", "hidden") and width > 1)
         whole = True
@@ -56,18 +56,24 @@ def read_columns(
             yield Sentence(words, tags, ordinal, Source(name, rows[0][0], line_per_word=True))
 
 
-def _blocks(lines: Iterable[tuple[int, str]]) -> Iterator[list[Row]]:
-    """The rows of one sentence after the other; -DOCSTART- rows are dropped and end a sentence as an empty line does."""
-    rows: list[Row] = []
+def _rows(lines: Iterable[tuple[int, str]]) -> Iterator[Row]:
+    """Rows with their fields; none for an empty line and for -DOCSTART-, which ends a sentence as that does."""
     for number, line in lines:
         fields = [] if is_blank(line) else fields_of(line)
-        if fields and fields[0] != DOCUMENT_START:
-            rows.append((number, fields))
-        elif rows:
-            yield rows
-            rows = []
-    if rows:
-        yield rows
+        yield number, [] if fields[:1] == [DOCUMENT_START] else fields
+
+
+def blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """The rows of one sentence after the other; those without fields stand between sentences."""
+    block: list[Row] = []
+    for row in rows:
+        if row[1]:
+            block.append(row)
+        elif block:
+            yield block
+            block = []
+    if block:
+        yield block
 
 
 def _malformed(fields: list[str], width: int, layout: Layout, tagged: bool) -> tuple[str, str] | None:

@@ -6,10 +6,11 @@ Each reader gives sentences with IOB2 tags and the places that could not be read
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sequst.corpus.columns import Row, blocks
 from sequst.corpus.sentence import Sentence, Source
 from sequst.corpus.tags import OUTSIDE, Span, is_tag, tags_of, violations
 from sequst.errors import Problem, UsageError, shorten
@@ -70,27 +71,15 @@ def read_gold_conll(folder: Path) -> Read:
     sentences: list[Sentence] = []
     problems: list[Problem] = []
     for path in sorted(folder.rglob("*gold_conll")):
-        for rows in _blocks(Input(path), problems):
+        lines = Input(path).lines(problems.append)
+        for rows in blocks((number, [] if line.startswith("#") else line.split()) for number, line in lines):
             sentence = _bracketed(str(path), rows, problems, len(sentences) + 1)
             if sentence is not None:
                 sentences.append(sentence)
     return Read(sentences, problems)
 
 
-def _blocks(source: Input, problems: list[Problem]) -> Iterator[list[tuple[int, list[str]]]]:
-    rows: list[tuple[int, list[str]]] = []
-    for number, line in source.lines(problems.append):
-        fields = line.split()
-        if fields and not line.startswith("#"):
-            rows.append((number, fields))
-        elif rows:
-            yield rows
-            rows = []
-    if rows:
-        yield rows
-
-
-def _bracketed(name: str, rows: list[tuple[int, list[str]]], problems: list[Problem], id_: int) -> Sentence | None:
+def _bracketed(name: str, rows: list[Row], problems: list[Problem], id_: int) -> Sentence | None:
     """Tags from (PERSON*, *, *) and (GPE); None where the brackets do not close."""
     spans: list[Span] = []
     open_: tuple[str, int] | None = None

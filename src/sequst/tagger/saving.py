@@ -69,7 +69,8 @@ def load(folder: str | Path) -> Tagger:
         raise SequstError(
             f"{folder}: its classifier makes {found[1]} labels of {found[0]} numbers, not {needed[1]} of {needed[0]}"
         )
-    require_finite(dict(encoder.named_parameters()) | dict(classifier.named_parameters()), folder)
+    tables = {name: value for name, value in encoder.named_buffers() if value.is_floating_point()}
+    require_finite({**dict(encoder.named_parameters()), **tables, **dict(classifier.named_parameters())}, folder)
     tagger = Tagger(
         encoder, labels, classifier=classifier, max_length=facts["max_length"], overlap=facts["overlap"],
         head=facts["head"], constrained=facts["constrained"],
