@@ -33,7 +33,7 @@ demo: $(READY)
 	$(BIN)/sequst demo --output build/demo
 
 test: check
-	$(BIN)/python -m pytest -m 'not gpu'
+	$(BIN)/python -m pytest -m 'not gpu' --numprocesses auto --maxprocesses 4 --dist worksteal
 
 check: $(READY)
 	$(BIN)/ruff check .

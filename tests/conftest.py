@@ -6,7 +6,7 @@ import os
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # tiny models: threads would only wait for one another
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # the tests run on all cores already: threads would wait for one another
 
 import io
 import subprocess
@@ -22,6 +22,11 @@ from sequst.corpus.generated import generate
 from sequst.corpus.sampling import Split, sample
 
 REPOSITORY = Path(__file__).parent.parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first, so that no process is left with one of them at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("timeout") is None)
 
 
 @pytest.fixture(scope="session")

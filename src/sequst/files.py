@@ -17,6 +17,11 @@ from typing import IO, Any, cast
 
 from sequst.errors import SequstError, UsageError, shorten
 
+try:
+    import fcntl
+except ImportError:  # not on Windows, where two processes at one place are not noticed
+    fcntl = None  # type: ignore[assignment]
+
 
 def read_json(path: Path) -> Any:
     try:
@@ -164,6 +169,19 @@ def atomic_folder(path: str | Path, replace: bool = False) -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)
             if old.exists():
                 old.rename(path)
+
+
+def lock(path: Path, taken: str) -> IO[str]:
+    """A lock that holds until it is closed or this process ends; an error that says it is `taken` where another has it."""
+    with explained(path):
+        file = path.open("w")
+    if fcntl is not None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            raise SequstError(taken) from None
+    return file
 
 
 def _sync(path: Path) -> None:

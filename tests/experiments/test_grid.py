@@ -12,7 +12,7 @@ import pytest
 
 from sequst.corpus.generated import generate
 from sequst.corpus.writing import write_conll
-from sequst.experiments import grid
+from sequst.experiments import engines
 from sequst.experiments.cells import Cell, read_results
 from sequst.experiments.grid import Told, run_grid
 
@@ -51,7 +51,7 @@ def test_a_failed_cell_is_recorded_and_tried_again(data: Path, tmp_path: Path) -
 
 def test_a_killed_worker_costs_its_own_cell_alone(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
-    kept = grid._Worker.give
+    kept = engines._Worker.give
 
     def give(self: Any, cell: Cell) -> None:
         kept(self, cell)
@@ -59,7 +59,7 @@ def test_a_killed_worker_costs_its_own_cell_alone(data: Path, tmp_path: Path, mo
             made.append(self)
             os.kill(self._process.pid, signal.SIGKILL)
 
-    monkeypatch.setattr(grid._Worker, "give", give)
+    monkeypatch.setattr(engines._Worker, "give", give)
     outcome = run_grid([cell(seed) for seed in (1, 2)], data, tmp_path / "r.jsonl", commit="c", device="cpu")
     [(failed, error)] = outcome.failed
     assert failed.seed == 1

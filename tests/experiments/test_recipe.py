@@ -13,7 +13,7 @@ from sequst.experiments.recipe import load_recipe, recipe_names
 
 SHIPPED = {
     "full-data", "main-10shot", "20shot", "50shot", "100shot", "ablation", "data-efficiency", "selection-error",
-    "base-encoders", "rounds", "hyperparameters", "smoke",
+    "base-encoders", "rounds", "hyperparameters", "representations", "cases", "smoke",
 }  # fmt: skip
 
 

@@ -32,7 +32,14 @@ def run(
     encoder: Annotated[Names, typer.Option(help="In place of the recipe's; may be given again.")] = None,
     head: Annotated[Names, typer.Option(help="In place of the recipe's; may be given again.")] = None,
     seed: Annotated[list[int] | None, typer.Option(help="In place of the recipe's; may be given again.")] = None,
-    jobs: Annotated[int, typer.Option(help="Cells at a time; on a GPU they share it.", min=1)] = 1,
+    override: Annotated[
+        Names,
+        typer.Option(
+            "--set", help="A setting on top of the recipe's, as `train` takes it; may be given again.", metavar="NAME=VALUE"
+        ),
+    ] = None,
+    engine: Annotated[str, typer.Option(help="local, or ray for a cluster.")] = "local",
+    jobs: Annotated[int, typer.Option(help="Cells at a time on this machine; with ray, on a GPU or a machine.", min=1)] = 1,
     limit_seconds: Annotated[float | None, typer.Option(help="Stop by then; what is left runs another time.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     commit: Annotated[str | None, typer.Option(help="Commit of the code, where it is no git checkout.")] = None,
@@ -45,9 +52,10 @@ def run(
     from sequst.experiments.grid import Told, run_grid
     from sequst.experiments.recipe import load_recipe
 
-    chosen = load_recipe(recipe).narrowed(
+    named = load_recipe(recipe)
+    chosen = named.narrowed(
         datasets=tuple(dataset or ()), methods=tuple(method or ()), encoders=tuple(encoder or ()), heads=tuple(head or ()),
-        seeds=tuple(seed or ()),
+        seeds=tuple(seed or ()), settings=(*named.settings, *(override or ())),
     )  # fmt: skip
     cells = chosen.cells()
     for cell in {cell.dataset: cell for cell in cells}.values():  # what is not there is said before anything runs
@@ -62,7 +70,7 @@ def run(
 
     outcome = run_grid(
         cells, Path(data), folder / "results.jsonl", jobs=jobs, commit=commit, device=device, limit_seconds=limit_seconds,
-        tell=tell,
+        tell=tell, engine=engine,
     )  # fmt: skip
     counts = f"{len(outcome.lines)} cells run, {outcome.skipped} done before, {len(outcome.failed)} failed, {outcome.left} left"
     note(f"{counts}; results: {folder / 'results.jsonl'}")

@@ -7,7 +7,7 @@ import json
 import random
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Literal
@@ -53,6 +53,8 @@ class Cell:
     score_on: Literal["test", "pool", "dev"] = "test"
     """`pool`: on sentences of the training set that are neither labelled nor dev; `dev`: on the few-shot dev set. Choices are
     made there, never on test."""
+    keep: tuple[str, ...] = ()
+    """Findings to keep beside those that every cell has; see `findings`."""
 
     def settings(self, device: str = "auto") -> Settings:
         overrides = () if self.recipe == "default" else self.recipe.split()
@@ -78,9 +80,13 @@ def key_of(line: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(line[name] for name in _TELLING)
 
 
-def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Train and score; (the result line, a line for each round). The run directory is thrown away."""
+Lines = list[dict[str, Any]]
+
+
+def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple[dict[str, Any], dict[str, Lines]]:
+    """Train and score; (the result line, the lines of every kind of finding). The run directory is thrown away."""
     from sequst.evaluation.evaluating import evaluate
+    from sequst.experiments.findings import Finished, look_into
     from sequst.methods.running import train
 
     labeled, dev, rest = read_part(data, cell.dataset, "train"), None, []
@@ -89,19 +95,21 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple
         labeled, dev, rest = split.labeled, split.dev, split.unlabeled
     shuffled = random.Random(cell.seed).sample(rest, len(rest))
     unlabeled = shuffled[: cell.pool] if find_method(cell.method).unlabeled else None
-    settings = cell.settings(device)
+    settings = dataclasses.replace(cell.settings(device), keep_rounds=True)
     with tempfile.TemporaryDirectory() as folder:
         result = train(labeled, Path(folder) / "run", dev=dev, unlabeled=unlabeled, settings=settings)
-        total = evaluate(result.tagger, _scored_on(cell, data, dev, shuffled)).total
+        sentences = _scored_on(cell, data, dev, shuffled)
+        evaluation = evaluate(result.tagger, sentences)
+        found = dict(look_into(Finished(result, settings, unlabeled or [], sentences, evaluation), cell.keep))
     line = {
         **cell.facts,
-        **{name: getattr(total, name) for name in ("f1", "precision", "recall", "tp", "fp", "fn")},
+        **{name: getattr(evaluation.total, name) for name in ("f1", "precision", "recall", "tp", "fp", "fn")},
         **{name: result.summary[name] for name in ("seconds", "rounds", "device")},
         "commit": commit,
         "settings_hash": result.summary["settings_hash"],
     }
     own = {name: line[name] for name in (*_TELLING, "commit")}
-    return {name: line[name] for name in KEYS}, [{**own, **round_} for round_ in result.summary["history"]]
+    return {name: line[name] for name in KEYS}, {kind: [{**own, **each} for each in lines] for kind, lines in found.items()}
 
 
 def _scored_on(cell: Cell, data: Path, dev: list[Sentence] | None, shuffled: list[Sentence]) -> list[Sentence]:
@@ -113,7 +121,7 @@ def _scored_on(cell: Cell, data: Path, dev: list[Sentence] | None, shuffled: lis
     return shuffled[-SCORED_ON_POOL:] if cell.score_on == "pool" else read_part(data, cell.dataset, "test")
 
 
-def read_results(path: Path) -> list[dict[str, Any]]:
+def read_results(path: Path) -> Lines:
     if not path.is_file():
         return []
     lines = []
@@ -127,9 +135,26 @@ def read_results(path: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def append_result(path: Path, line: Mapping[str, Any]) -> None:
-    with explained(path), path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
+def read_findings(results: Path, kind: str) -> Lines:
+    """The lines of a kind of finding that lie beside the results, of the cells that are in these: a cell that was cut off and
+    run again has left some twice, of which the last count."""
+    done = {key_of(line) for line in read_results(results)}
+    found: dict[tuple[Any, ...], Lines] = {}
+    before = None
+    for line in read_results(results.with_suffix(f".{kind}.jsonl")):
+        key = key_of(line)
+        if key != before or line.get("round") == 0:  # the lines of a cell are written in one go
+            found[key] = []
+        found[key].append(line)
+        before = key
+    return [line for key, lines in found.items() if key in done for line in lines]
+
+
+def append_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
+    """In one write, so that a process that dies leaves them whole or not at all."""
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    with explained(path), path.open("ab", buffering=0) as file:
+        file.write(text.encode())
 
 
 def current_commit() -> str:

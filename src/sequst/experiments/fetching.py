@@ -11,6 +11,7 @@ import yaml
 
 from sequst.errors import SequstError, UsageError
 from sequst.experiments.benchmarks import Benchmark, how_to_get
+from sequst.extras import needed
 
 RAW = "https://raw.githubusercontent.com"
 
@@ -25,10 +26,7 @@ def fetch(benchmark: Benchmark, data: Path, told: Callable[[str], None] = lambda
     """Get the original files of a benchmark into the data folder; files that are there and whole are left alone."""
     if not benchmark.fetched_as:
         raise UsageError(f"{benchmark.name} cannot be downloaded ({benchmark.licence})\n{how_to_get(benchmark)}")
-    try:
-        import pooch
-    except ImportError:
-        raise UsageError("--download needs pooch: pip install 'sequst[benchmarks]'") from None
+    pooch = needed("pooch", "benchmarks")
     pooch.get_logger().setLevel("ERROR")
     entry = downloads()[benchmark.fetched_as]
     for name, file in entry["files"].items():

@@ -44,6 +44,8 @@ class Recipe:
     draws: int = 0
     """Random draws of the space for every method; 0 for none."""
     space: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    keep: tuple[str, ...] = ()
+    """What to keep of every cell beside its findings: `cases`, `words`."""
 
     def cells(self) -> list[Cell]:
         """Seeds and draws vary slowest, so that what is done early says something of everything."""
@@ -62,7 +64,7 @@ class Recipe:
             settings += [f"{name}={rng.choice(values)}" for name, values in self.space.items()]
         return Cell(
             self.name, dataset, seed, method, " ".join(settings) or "default", encoder, head, shots, self.sampler,
-            self.pool if learns else None, self.score_on,
+            self.pool if learns else None, self.score_on, self.keep,
         )  # fmt: skip
 
     def narrowed(self, **choices: Any) -> Recipe:
@@ -89,8 +91,13 @@ def load_recipe(name: str) -> Recipe:
         raise UsageError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
 
 
-_LISTS = {"datasets": str, "methods": str, "encoders": str, "heads": str, "shots": int, "seeds": int, "settings": str}
-_CHOICES = {"heads": ("softmax", "crf"), "sampler": ("sentences", "mentions"), "score_on": ("test", "pool", "dev")}
+_LISTS = {
+    "datasets": str, "methods": str, "encoders": str, "heads": str, "shots": int, "seeds": int, "settings": str, "keep": str,
+}  # fmt: skip
+_CHOICES = {
+    "heads": ("softmax", "crf"), "sampler": ("sentences", "mentions"), "score_on": ("test", "pool", "dev"),
+    "keep": ("cases", "words"),
+}  # fmt: skip
 
 
 def _parse(name: str, text: str, where: str) -> Recipe:

@@ -120,7 +120,7 @@ def self_train(run: Run, parts: Parts) -> Tagger:
     before: Beliefs | None = None
     for round_ in range(1, run.settings.max_rounds + 1):
         beliefs = run.beliefs(teacher, round_, uncertain=parts.selector.looks_at_beliefs, labels=parts.labels)
-        selected = parts.selector.select(beliefs, np.random.default_rng(derive(run.settings.seed, round_, "selection")))
+        selected = select_words(parts.selector, beliefs, run.settings.seed, round_)
         nothing = _nothing_to_learn(beliefs, selected, run.labels, round_)
         if nothing and round_ == 1:
             raise SequstError(nothing)
@@ -162,6 +162,11 @@ def self_train(run: Run, parts: Parts) -> Tagger:
             break
     run.kept_round = best[-1][0]
     return run.finished_tagger(*best[-1])
+
+
+def select_words(selector: Selector, beliefs: Beliefs, seed: int, round_: int) -> NDArray[np.bool_]:
+    """The words that a round learns; what is drawn at random depends on the seed and the round alone."""
+    return selector.select(beliefs, np.random.default_rng(derive(seed, round_, "selection")))
 
 
 def _nothing_to_learn(beliefs: Beliefs, selected: NDArray[np.bool_], names: list[str], round_: int) -> str:

@@ -23,11 +23,13 @@ def without_selection(run: Run) -> Tagger:
 
 
 def without_confidence(run: Run) -> Tagger:
-    return self_train(run, dataclasses.replace(parts_of(run), selector=_selector(run.settings.selection, weight="certainty")))
+    return self_train(run, dataclasses.replace(parts_of(run), selector=selector_of(run.settings.selection, weight="certainty")))
 
 
 def without_certainty(run: Run) -> Tagger:
-    return self_train(run, dataclasses.replace(parts_of(run), selector=_selector(run.settings.selection, weight="confidence")))
+    return self_train(
+        run, dataclasses.replace(parts_of(run), selector=selector_of(run.settings.selection, weight="confidence"))
+    )
 
 
 def without_phce(run: Run) -> Tagger:
@@ -42,10 +44,11 @@ def parts_of(run: Run) -> Parts:
     """The three parts as the settings ask for them."""
     settings = run.settings
     regulariser = functools.partial(_regulariser, settings.gcr) if settings.gcr.weight > 0 else None
-    return Parts(_selector(settings.selection), _loss(settings.robust, len(run.labels)), regulariser)
+    return Parts(selector_of(settings.selection), _loss(settings.robust, len(run.labels)), regulariser)
 
 
-def _selector(selection: Selection, weight: str | None = None) -> Selector:
+def selector_of(selection: Selection, weight: str | None = None) -> Selector:
+    """The selector that the settings ask for; `weight` in place of theirs where it is given."""
     kind = SELECTORS[selection.selector]
     names = {item.name for item in dataclasses.fields(kind)}  # type: ignore[arg-type]
     given = {"share": selection.share, "weight": weight or selection.weight}

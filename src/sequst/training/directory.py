@@ -21,17 +21,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from sequst.errors import SequstError, UsageError
-from sequst.files import atomic_folder, explained, read_json, require_free, write_json
+from sequst.files import atomic_folder, explained, lock, read_json, require_free, write_json
 from sequst.training.data import DataFile, Files
 from sequst.training.settings import Settings, load_settings, save_settings
 from sequst.training.state import load_state, save_state
 
 log = logging.getLogger(__name__)
-
-try:
-    import fcntl
-except ImportError:  # not on Windows, where two processes on one run are not noticed
-    fcntl = None  # type: ignore[assignment]
 
 
 class RunDirectory:
@@ -77,13 +72,7 @@ class RunDirectory:
 
     def lock(self) -> None:
         """Keep a second process off this run for as long as this one lives."""
-        with explained(self.path):
-            self._lock = (self.path / ".lock").open("w")
-        if fcntl is not None:
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise SequstError(f"{self.path}: another process is working on this run") from None
+        self._lock = lock(self.path / ".lock", f"{self.path}: another process is working on this run")
 
     def unlock(self) -> None:
         if self._lock is not None:

@@ -1,0 +1,252 @@
+"""Where the cells of a grid run: in processes of this machine, or as tasks of a Ray cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import time
+import traceback
+from multiprocessing import connection, get_context
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from sequst.errors import SequstError
+from sequst.experiments.cells import Cell, Lines, run_cell
+from sequst.extras import needed
+
+_CONTEXT = get_context("spawn")  # a forked process has no GPU
+
+Result = tuple[dict[str, Any], dict[str, Lines]] | str
+"""The line of a cell and its findings, or its error."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What all cells of a grid have in common."""
+
+    data: Path
+    commit: str
+    device: str = "auto"
+    share: int = 1
+    """Cells that share a machine or a GPU."""
+
+    def attempt(self, cell: Cell) -> Result:
+        """Run a cell, come what may: the others go on."""
+        try:
+            return run_cell(cell, self.data, self.commit, self.device)
+        except SequstError as error:
+            return str(error)
+        except Exception as error:
+            where = traceback.format_exc(limit=-3).strip()
+            return f"{type(error).__name__}: {error}\n{where}"
+
+    def settle(self, cpus: float) -> None:
+        """Take no more of the machine than a cell's share."""
+        import torch
+
+        torch.set_num_threads(max(1, int(cpus)))
+        if self.device != "cpu" and torch.cuda.is_available():
+            torch.cuda.set_per_process_memory_fraction(1.0 / self.share)
+
+
+class Ended(NamedTuple):
+    """A cell that has ended, its seconds, and what came of it."""
+
+    cell: Cell
+    seconds: float
+    result: Result
+
+
+class Engine(Protocol):
+    """Runs cells side by side."""
+
+    @property
+    def running(self) -> int: ...
+
+    def room(self) -> int:
+        """How many more it could begin now."""
+
+    def begin(self, cell: Cell) -> None: ...
+
+    def wait(self, seconds: float | None) -> list[Ended]:
+        """Those that have ended, as soon as there are any; none where the time is up before."""
+
+    def end(self) -> None:
+        """Stop what is running."""
+
+
+class Local:
+    """Processes of this machine, each of which runs one cell after the other."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._workers: list[_Worker] = []
+
+    @property
+    def running(self) -> int:
+        return sum(worker.cell is not None for worker in self._workers)
+
+    def room(self) -> int:
+        return self._job.share - self.running
+
+    def begin(self, cell: Cell) -> None:
+        idle = next((worker for worker in self._workers if worker.cell is None), None)
+        if idle is None:
+            idle = _Worker(self._job)
+            self._workers.append(idle)
+        idle.give(cell)
+
+    def wait(self, seconds: float | None) -> list[Ended]:
+        busy = {worker.connection: worker for worker in self._workers if worker.cell is not None}
+        ended = [busy[ready].take() for ready in connection.wait(list(busy), seconds)]  # type: ignore[index]
+        self._workers = [worker for worker in self._workers if worker.alive]
+        return ended
+
+    def end(self) -> None:
+        for worker in self._workers:
+            worker.end()
+
+
+class _Worker:
+    """A process that runs one cell after the other."""
+
+    def __init__(self, job: Job) -> None:
+        self.connection, theirs = _CONTEXT.Pipe()
+        self._process = _CONTEXT.Process(target=_work, args=(theirs, job), daemon=True)
+        self._process.start()
+        theirs.close()
+        self.cell: Cell | None = None
+        self._begun = 0.0
+        self.alive = True
+
+    def give(self, cell: Cell) -> None:
+        self.cell, self._begun = cell, time.monotonic()
+        with contextlib.suppress(OSError):  # a process that is gone is met again when its cell is taken
+            self.connection.send(cell)
+
+    def take(self) -> Ended:
+        """What came of its cell; a process that is gone has failed at it."""
+        assert self.cell is not None
+        cell, self.cell = self.cell, None
+        try:
+            result: Result = self.connection.recv()
+        except (EOFError, OSError):  # a pipe that is closed, or reset, at the other end
+            self._process.join()
+            self.alive = False
+            result = f"its process ended with exit code {self._process.exitcode}; was it killed, for lack of memory?"
+        return Ended(cell, time.monotonic() - self._begun, result)
+
+    def end(self) -> None:
+        self._process.terminate()
+        self._process.join()
+        self.connection.close()
+
+
+def _work(pipe: Any, job: Job) -> None:
+    """The life of a worker: its share of the machine, then cell after cell."""
+    job.settle((os.cpu_count() or 1) / job.share)
+    while True:
+        try:
+            cell = pipe.recv()
+        except EOFError:  # whoever gave the work is gone
+            return
+        pipe.send(job.attempt(cell))
+
+
+class OnRay:
+    """Tasks of a Ray cluster: that of RAY_ADDRESS, one that is connected already, or a new one on this machine.
+
+    A cell asks for its share of a GPU, or of a machine where the cluster has none. The benchmarks, the encoder and sequst must
+    be at the same place on every machine. Lines are written where the grid was started, so a cell whose machine is lost runs
+    again elsewhere and is never counted twice.
+    """
+
+    LOSSES = 3
+    """Processes that a cell may lose before it has failed: a machine may be lost, but a cell may also be what kills it."""
+
+    def __init__(self, job: Job) -> None:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        self._ray = needed("ray", "ray")
+        self._job = dataclasses.replace(job, data=job.data.absolute())
+        self._started = not self._ray.is_initialized()
+        if self._started:
+            quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "WARNING"}
+            if "RAY_ADDRESS" not in os.environ:
+                quiet |= {"include_dashboard": False, "object_store_memory": 100_000_000}  # lines are all that it carries
+            self._ray.init(**quiet)
+        self._tasks: dict[Any, _Task] = {}
+
+    @property
+    def running(self) -> int:
+        return len(self._tasks)
+
+    def room(self) -> int:
+        slots = sum(self._slots(node) for node in self._machines())
+        return max(slots - self.running, int(self.running == 0))  # with no machine at all a cell waits for one
+
+    def _machines(self) -> list[dict[str, float]]:
+        return [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+
+    def _gpus(self) -> bool:
+        return self._job.device != "cpu" and any(machine.get("GPU") for machine in self._machines())
+
+    def _slots(self, machine: dict[str, float]) -> int:
+        if self._gpus():
+            return int(machine.get("GPU", 0.0) * self._job.share)
+        return min(self._job.share, int(machine.get("CPU", 0.0)))
+
+    def begin(self, cell: Cell) -> None:
+        self._submit(_Task(cell, time.monotonic()))
+
+    def _submit(self, task: _Task) -> None:
+        shares = [machine.get("CPU", 0.0) / slots for machine in self._machines() if (slots := self._slots(machine))]
+        cpus = min(shares, default=1.0)
+        asked = {"num_cpus": float(int(cpus)) if cpus >= 1 else cpus, "max_retries": 0}
+        if self._gpus():
+            asked["num_gpus"] = 1.0 / self._job.share
+        remote = self._ray.remote(_task).options(**asked)
+        folder = Path(task.cell.encoder)
+        cell = dataclasses.replace(task.cell, encoder=str(folder.absolute())) if folder.is_dir() else task.cell
+        self._tasks[remote.remote(self._job, cell, cpus)] = task
+
+    def wait(self, seconds: float | None) -> list[Ended]:
+        ready, _ = self._ray.wait(list(self._tasks), timeout=seconds)
+        ended = []
+        for reference in ready:
+            task = self._tasks.pop(reference)
+            try:
+                result: Result = self._ray.get(reference)
+            except self._ray.exceptions.RayError as error:  # the task's own errors are results: this is a lost process
+                task.losses += 1
+                if task.losses < self.LOSSES:
+                    self._submit(task)
+                    continue
+                reason = " ".join(str(error).split())[:300]
+                result = f"its process was lost {task.losses} times, for lack of memory? Ray says: {reason}"
+            ended.append(Ended(task.cell, time.monotonic() - task.begun, result))
+        return ended
+
+    def end(self) -> None:
+        for reference in self._tasks:
+            self._ray.cancel(reference, force=True)
+        if self._started:
+            self._ray.shutdown()
+
+
+@dataclasses.dataclass
+class _Task:
+    """A cell on its way."""
+
+    cell: Cell
+    begun: float
+    losses: int = 0
+
+
+def _task(job: Job, cell: Cell, cpus: float) -> Result:
+    job.settle(cpus)
+    return job.attempt(cell)
+
+
+ENGINES: dict[str, type[Local] | type[OnRay]] = {"local": Local, "ray": OnRay}

@@ -1,0 +1,198 @@
+"""What there is to see in the run of a cell beside its score: its rounds, its calibration, its pseudo-labels, its words.
+
+Every kind of finding is a list of lines, which go to NAME.KIND.jsonl beside the results. They are taken when training has
+ended: that known tags are looked at here decides nothing in it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from sequst.corpus.sentence import Sentence
+from sequst.corpus.tags import OUTSIDE
+from sequst.evaluation.evaluating import Evaluation, evaluate
+from sequst.evaluation.pseudo_labels import pseudo_label_error
+from sequst.extras import needed
+from sequst.methods.running import Result
+from sequst.methods.self_training import select_words
+from sequst.methods.sequst import selector_of
+from sequst.tagger.predicting import Words
+from sequst.tagger.tagger import Tagger
+from sequst.training.directory import RunDirectory
+from sequst.training.settings import Settings
+from sequst.uncertainty.beliefs import Beliefs
+from sequst.uncertainty.selectors import AllWords, Selector
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Lines = list[dict[str, Any]]
+
+WORDS_OF_CLASS = 400
+"""Words of each class to place in the plane at most."""
+SHORTEST, LONGEST = 6, 24
+"""Words of a sentence that is shown as a case."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that has ended, with its rounds kept, and what it is looked at with."""
+
+    result: Result
+    settings: Settings
+    unlabeled: Sequence[Sentence]
+    """The pool, with its known tags."""
+    sentences: Sequence[Sentence]
+    """Those that the cell is scored on."""
+    evaluation: Evaluation
+
+    @property
+    def directory(self) -> RunDirectory:
+        return RunDirectory(self.result.path)
+
+    @property
+    def beliefs(self) -> Beliefs | None:
+        """Of the first teacher; none without self-training."""
+        path = self.directory.phase(1, "beliefs") / "beliefs.npz"
+        return Beliefs.from_file(path) if path.is_file() else None
+
+
+def rounds(run: Finished) -> Lines:
+    """The history of the run, with the F1 of every round's teacher on what the cell is scored on."""
+    tagger, lines = Tagger.load(run.result.path / "model"), []
+    for line in run.result.summary["history"]:
+        done = run.directory.outcome(line["round"], "retune" if line["round"] else "teacher")
+        assert done is not None
+        tagger.load_state_dict(done["tagger"])
+        lines.append({**line, "f1": evaluate(tagger.eval(), run.sentences).total.f1})
+    return lines
+
+
+def reliability(run: Finished) -> Lines:
+    """How the confidences of the predicted entities compare with how many of them are right."""
+    return [{"ece": run.evaluation.ece, "bins": [dataclasses.asdict(each) for each in run.evaluation.reliability]}]
+
+
+STRATEGIES = {"none": None, "confidence": "confidence", "certainty": "certainty", "both": "both"}
+
+
+def selection(run: Finished) -> Lines:
+    """How wrong the words are that the first round selects, with each strategy on the same beliefs; where the method has formed
+    any of what it does not know."""
+    beliefs = run.beliefs
+    if beliefs is None or not beliefs.information_gain.any():
+        return []
+    truth, lines = [sentence.tags for sentence in run.unlabeled], []
+    for strategy, weight in STRATEGIES.items():
+        selector: Selector = AllWords() if weight is None else selector_of(run.settings.selection, weight)
+        selected = select_words(selector, beliefs, run.settings.seed, 1)
+        wrong = pseudo_label_error(beliefs.labels, run.result.tagger.labels, truth, selected)
+        is_entity = beliefs.labels != run.result.tagger.labels.index(OUTSIDE)
+        lines.append(
+            {
+                "strategy": strategy,
+                "selected": _percent(selected),
+                "selected_of_entity_words": _percent(selected[is_entity]),
+                "error": wrong["selected_error"],
+                "entity_error": wrong["selected_entity_error"],
+            }
+        )
+    return lines
+
+
+def _percent(mask: NDArray[np.bool_]) -> float | None:
+    return float(100.0 * mask.mean()) if len(mask) else None
+
+
+def cases(run: Finished) -> Lines:
+    """Two sentences of the pool as the first teacher labels them: the first of which selection leaves all wrong words out, and
+    the first of which it takes one in. Neither is typical: most sentences have no wrong word."""
+    beliefs = run.beliefs
+    if beliefs is None:
+        return []
+    selected = select_words(selector_of(run.settings.selection), beliefs, run.settings.seed, 1)
+    names, found = run.result.tagger.labels, {}  # type: ignore[var-annotated]
+    for number, sentence in enumerate(run.unlabeled):
+        place = slice(*beliefs.starts[number : number + 2])
+        labels, taken = [names[label] for label in beliefs.labels[place]], selected[place]
+        tags = sentence.tags or ()
+        wrong = np.array([ours != theirs for ours, theirs in zip(labels, tags, strict=True)], dtype=np.bool_)
+        if not SHORTEST <= len(labels) <= LONGEST or not wrong.any() or len({*labels, *tags}) < 3:
+            continue
+        kind = "wrong words are selected" if (wrong & taken).any() else "wrong words are left out"
+        found.setdefault(
+            kind,
+            {
+                "kind": kind,
+                "words": list(sentence.words),
+                "tags": list(tags),
+                "labels": labels,
+                "selected": taken.tolist(),
+                "confidence": [round(float(each), 4) for each in beliefs.confidence[place]],
+                "information_gain": [round(float(each), 4) for each in beliefs.information_gain[place]],
+            },
+        )
+    return [found[kind] for kind in sorted(found)]
+
+
+def words(run: Finished) -> Lines:
+    """Words that the cell is scored on, drawn evenly from the classes, placed in the plane by t-SNE of their hidden states; and
+    how far the classes lie apart there (mean silhouette in the full space, from -1 to 1)."""
+    manifold, metrics = needed("sklearn.manifold", "figures"), needed("sklearn.metrics", "figures")
+    tags = np.array([_type(tag) for sentence in run.sentences for tag in sentence.tags or ()], dtype=object)
+    rng = np.random.default_rng(run.settings.seed)
+    chosen = np.sort(np.concatenate([_some(np.flatnonzero(tags == each), rng) for each in sorted(set(tags))]))
+    states = hidden_states(run.result.tagger, run.sentences)[chosen]
+    texts = [word for sentence in run.sentences for word in sentence.words]
+    plane = manifold.TSNE(perplexity=min(30.0, (len(chosen) - 1) / 3), init="pca", random_state=run.settings.seed)
+    places = plane.fit_transform(states)
+    several = len(set(tags[chosen])) > 1
+    return [
+        {
+            "silhouette": float(metrics.silhouette_score(states, tags[chosen])) if several else None,
+            "words": [texts[i] for i in chosen],
+            "types": tags[chosen].tolist(),
+            "x": [round(float(x), 2) for x in places[:, 0]],
+            "y": [round(float(y), 2) for y in places[:, 1]],
+        }
+    ]
+
+
+def _type(tag: str) -> str:
+    return tag if tag == OUTSIDE else tag[2:]
+
+
+def _some(members: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    return rng.choice(members, min(len(members), WORDS_OF_CLASS), replace=False)
+
+
+@torch.inference_mode()
+def hidden_states(tagger: Tagger, sentences: Sequence[Sentence]) -> NDArray[np.float32]:
+    """(N, H): the state of every word of the sentences, one after the other."""
+    found = Words(tagger, sentences)
+    states = np.zeros((len(found), tagger.head.linear.in_features), dtype=np.float32)
+    for batch, places in found.batches():
+        states[places] = tagger.hidden(batch)[batch.owned].float().cpu().numpy()
+    return states
+
+
+KINDS: dict[str, Callable[[Finished], Lines]] = {
+    "rounds": rounds,
+    "reliability": reliability,
+    "selection": selection,
+    "cases": cases,
+    "words": words,
+}
+ALWAYS = ("rounds", "reliability", "selection")
+"""Those that every cell has; the others are asked for by a recipe."""
+
+
+def look_into(run: Finished, kinds: Sequence[str]) -> Iterator[tuple[str, Lines]]:
+    for kind in dict.fromkeys((*ALWAYS, *kinds)):
+        yield kind, KINDS[kind](run)

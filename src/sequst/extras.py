@@ -1,0 +1,16 @@
+"""Libraries that only some commands need, asked for where they are used."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from sequst.errors import UsageError
+
+
+def needed(module: str, extra: str) -> Any:
+    """The module, or an error that says which extra of sequst brings it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise UsageError(f"this needs {module.partition('.')[0]} ({error}): pip install 'sequst[{extra}]'") from None
