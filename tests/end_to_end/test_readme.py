@@ -60,7 +60,7 @@ def test_the_settings_page_is_what_the_command_prints(sequst: Callable[..., Any]
 def test_the_table_of_the_readme_is_what_the_results_say() -> None:
     import statistics
 
-    from sequst.experiments.cells import KEYS, read_results
+    from sequst.experiments.results import KEYS, read_results
 
     lines = read_results(REPOSITORY / "results" / "finetune.jsonl")
     assert all(tuple(line) == KEYS for line in lines)
@@ -75,7 +75,7 @@ def test_the_table_of_the_readme_is_what_the_results_say() -> None:
 def test_the_tables_of_self_training_are_what_the_results_say() -> None:
     import statistics
 
-    from sequst.experiments.cells import KEYS, key_of, read_results
+    from sequst.experiments.results import KEYS, key_of, read_results
 
     page = (REPOSITORY / "docs/concepts/self-training.md").read_text(encoding="utf-8")
     lines = read_results(REPOSITORY / "results" / "self-training.jsonl")
@@ -111,7 +111,7 @@ def test_the_tables_of_self_training_are_what_the_results_say() -> None:
 def test_the_tables_of_the_methods_are_what_the_results_say() -> None:
     import statistics
 
-    from sequst.experiments.cells import KEYS, read_results
+    from sequst.experiments.results import KEYS, read_results
 
     page = (REPOSITORY / "docs/concepts/methods.md").read_text(encoding="utf-8")
     lines = [line for name in ("methods", "encoder-heads") for line in read_results(REPOSITORY / "results" / f"{name}.jsonl")]
@@ -155,7 +155,7 @@ def test_results_md_is_what_the_command_renders(sequst: Callable[..., Any]) -> N
 def test_the_tables_of_the_bilstm_are_what_the_results_say() -> None:
     import statistics
 
-    from sequst.experiments.cells import read_results
+    from sequst.experiments.results import read_results
 
     page = (REPOSITORY / "docs/how-to/train-a-bilstm.md").read_text(encoding="utf-8")
     lines = read_results(REPOSITORY / "results" / "bilstm-defaults.jsonl")

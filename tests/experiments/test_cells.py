@@ -11,8 +11,9 @@ from sequst.corpus.writing import write_conll
 from sequst.errors import SequstError, UsageError
 from sequst.experiments.__main__ import main
 from sequst.experiments.benchmarks import read_part
-from sequst.experiments.cells import KEYS, Cell, key_of, read_results
+from sequst.experiments.cells import Cell
 from sequst.experiments.grid import run_cells
+from sequst.experiments.results import KEYS, key_of, read_results
 
 SHORT = "teacher.min_steps=4 teacher.epochs=0.1 teacher.evaluations=1"
 

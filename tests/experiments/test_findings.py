@@ -10,7 +10,8 @@ import pytest
 from sequst.corpus.generated import generate
 from sequst.corpus.writing import write_conll
 from sequst.experiments import findings
-from sequst.experiments.cells import Cell, append_lines, key_of, read_findings, run_cell
+from sequst.experiments.cells import Cell, run_cell
+from sequst.experiments.results import append_lines, key_of, read_findings
 from sequst.tagger.tagger import Tagger
 
 BRIEF = (

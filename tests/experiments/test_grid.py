@@ -13,8 +13,9 @@ import pytest
 from sequst.corpus.generated import generate
 from sequst.corpus.writing import write_conll
 from sequst.experiments import engines
-from sequst.experiments.cells import Cell, read_results
+from sequst.experiments.cells import Cell
 from sequst.experiments.grid import Told, run_grid
+from sequst.experiments.results import read_results
 
 SHORT = "teacher.min_steps=2 teacher.epochs=0.1 teacher.evaluations=1"
 
@@ -82,7 +83,7 @@ def test_the_limit_is_kept_and_what_is_left_runs_later(data: Path, tmp_path: Pat
 
 def test_a_thousand_cells_that_are_done_take_no_time(data: Path, tmp_path: Path) -> None:
     cells = [cell(seed) for seed in range(1000)]
-    from sequst.experiments.cells import KEYS
+    from sequst.experiments.results import KEYS
     from sequst.methods.registry import find_method
 
     with (tmp_path / "r.jsonl").open("w") as file:

@@ -12,8 +12,9 @@ import pytest
 from sequst.corpus.generated import generate
 from sequst.corpus.writing import write_conll
 from sequst.experiments import engines
-from sequst.experiments.cells import Cell, read_results
+from sequst.experiments.cells import Cell
 from sequst.experiments.grid import run_grid
+from sequst.experiments.results import read_results
 
 psutil = pytest.importorskip("psutil")
 ray = pytest.importorskip("ray")

@@ -12,7 +12,13 @@ import pytest
 
 from sequst.errors import UsageError
 from sequst.experiments import paper
-from sequst.experiments.tables import MISSING, tables_of, to_csv, to_html, to_latex, to_markdown
+from sequst.experiments.rendering import Table, to_csv, to_html, to_latex, to_markdown
+from sequst.experiments.results import Results
+from sequst.experiments.tables import MISSING, tables_of
+
+
+def tables(lines: list[dict[str, Any]], **findings: list[dict[str, Any]]) -> list[Table]:
+    return tables_of(Results.of(lines, **findings))
 
 
 def line(dataset: str, method: str, seed: int, f1: float, shots: int | None = 10, **more: Any) -> dict[str, Any]:
@@ -24,6 +30,7 @@ def line(dataset: str, method: str, seed: int, f1: float, shots: int | None = 10
         "sampler": "sentences",
         "pool": 4000,
     }
+    facts["settings_hash"] = f"hash of {more.get('recipe', 'default')}"
     return {**facts, "dataset": dataset, "method": method, "seed": seed, "f1": f1, "shots": shots, **more}
 
 
@@ -46,7 +53,7 @@ def row(table: Any, method: str, kind: str) -> dict[str, str]:
 
 
 def test_ours_stands_beside_the_papers_by_hand() -> None:
-    scores, differences = tables_of(LINES)
+    scores, differences = tables(LINES)
     assert scores.title == "10-shot, mpnet, softmax"
     assert scores.heading == ["method", "", *paper.datasets(), "mine", "average"]
     assert row(scores, "full data", "ours")["conll03"] == "90.00"
@@ -62,7 +69,7 @@ def test_ours_stands_beside_the_papers_by_hand() -> None:
     assert row(scores, "sst", "ours")["mine"] == "50.00 (1)"
     assert row(scores, "sst", "paper")["mine"] == MISSING
     assert not any(note.startswith("the paper, ") for note in scores.notes)
-    [other] = tables_of([line("conll03", "seqvat", 12, 50.0)])
+    [other] = tables([line("conll03", "seqvat", 12, 50.0)])
     assert any("70.25" in note for note in other.notes)  # an erratum of a row that is here
     assert not any("50-shot" in note for note in other.notes)
     assert differences.heading == ["method", "conll03", "mine", "all"]
@@ -75,36 +82,88 @@ def test_ours_stands_beside_the_papers_by_hand() -> None:
 
 def test_averages_are_there_when_all_six_are() -> None:
     lines = [line(dataset, "sst", 12, f1) for dataset, f1 in zip(paper.datasets(), (1, 2, 3, 4, 5, 6), strict=True)]
-    [scores] = tables_of(lines)
+    [scores] = tables(lines)
     assert row(scores, "sst", "ours")["average"] == "3.50"
     assert row(scores, "sst", "difference")["average"] == f"{3.5 - paper.average('sst'):+.2f}"
 
 
 def test_several_recipes_have_rows_of_their_own_and_the_same_twice_is_refused() -> None:
     lines = [line("conll03", "metast", 12, 1.0), line("conll03", "metast", 12, 2.0, recipe="metast.labels=hard")]
-    [scores] = tables_of(lines)
+    [scores] = tables(lines)
     assert [cells[0] for cells in scores.rows if cells[1] == "ours"][1:] == ["metast (default)", "metast (metast.labels=hard)"]
     assert row(scores, "metast (metast.labels=hard)", "paper")["conll03"] == "76.88"
     with pytest.raises(UsageError, match="two results for metast on conll03, 10-shot, mpnet, softmax, seed 12"):
-        tables_of([lines[0], line("conll03", "metast", 12, 3.0)])
-    assert tables_of([lines[0], lines[0]]) == tables_of(lines[:1])
+        tables([lines[0], line("conll03", "metast", 12, 3.0)])
+    assert tables([lines[0], lines[0]]) == tables(lines[:1])
 
 
 def test_every_format_holds_every_cell() -> None:
-    tables = tables_of(LINES)
-    cells = {cell for table in tables for cells in table.rows for cell in cells}
-    read = list(csv.reader(io.StringIO(to_csv(tables))))
+    made = tables(LINES)
+    cells = {cell for table in made for cells in table.rows for cell in cells}
+    read = list(csv.reader(io.StringIO(to_csv(made))))
     assert cells <= {cell for cells in read for cell in cells}
-    page = xml.etree.ElementTree.fromstring(f"<div>{to_html(tables)}</div>")
+    page = xml.etree.ElementTree.fromstring(f"<div>{to_html(made)}</div>")
     assert cells - {""} <= {cell.text or "" for cell in page.iter("td")}
-    markdown = to_markdown(tables)
+    markdown = to_markdown(made)
     assert {text.count("|") for text in markdown.split("## ")[1].splitlines() if "|" in text} == {11}
     assert cells - {""} <= {cell.strip() for text in markdown.splitlines() for cell in text.split("|")}
-    latex = to_latex(tables)
+    latex = to_latex(made)
     assert r"65.00 $\pm$ 7.07 (2)" in latex
     assert r"gap closed, \%" in latex
     assert r"mit\_movie" in latex
     assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 2
+
+
+def test_rounds_by_hand() -> None:
+    lines = [line("conll03", "sst", seed, 1.0) for seed in (12, 21)]
+    rounds = [{**lines[0], "round": n, "f1": f1} for n, f1 in enumerate((50.0, 54.0, 52.0))]
+    rounds += [{**lines[1], "round": n, "f1": f1} for n, f1 in enumerate((40.0, 46.0))]  # stopped after one round
+    rounds += [{**lines[1], "experiment": "again", "round": 0, "f1": 99.0}]  # of another experiment: the first counts
+    old = {name: value for name, value in line("snips", "sst", 12, 1.0).items() if name != "f1"}
+    [_, table] = tables(lines, rounds=[*rounds, {**old, "round": 0, "teacher_f1": 9.0}])
+    assert table.heading == ["method", "round", "conll03"]
+    assert table.rows == [
+        ["sst", "0", "45.00 ± 7.07 (2)"], ["sst", "1", "50.00 ± 5.66 (2)"], ["sst", "2", "49.00 ± 4.24 (2)"],
+    ]  # fmt: skip
+
+
+def test_errors_of_selected_words_stand_beside_the_papers() -> None:
+    cell = line("conll03", "sequst", 12, 1.0)
+    found = [
+        {
+            **cell,
+            "seed": seed,
+            "strategy": strategy,
+            "error": error,
+            "entity_error": 2 * error,
+            "selected_of_entity_words": 50.0,
+        }
+        for seed in (12, 21)
+        for by, error in (("none", 10.0), ("both", 4.0 + seed))
+    ]
+    [_, table] = tables([cell], selection=found)
+    assert table.rows[0] == ["none", "all words", "10.00 ± 0.00 (2)"]
+    assert table.rows[3] == ["", "paper", f"{paper.selection_error('conll03', 'none'):.2f}"]
+    both = [cells[0] for cells in table.rows].index("both")
+    assert table.rows[both + 1] == ["", "entity words", "41.00 ± 12.73 (2)"]
+    assert table.rows[both + 2] == ["", "entity words taken", "50.00 ± 0.00 (2)"]
+
+
+def test_calibration_and_classes() -> None:
+    cells = [line("conll03", "sst", 12, 1.0), line("conll03", "sequst", 12, 2.0)]
+    kept = {"reliability": [{**cells[1], "ece": 7.0, "bins": []}], "words": [{**cells[1], "silhouette": 0.25}]}
+    *_, calibration, classes = tables(cells, **kept)
+    assert calibration.rows == [["sequst", "7.00 (1)"]]
+    assert classes.rows == [["sequst", "0.250 (1)"]]
+
+
+def test_recipes_that_come_to_the_same_settings_are_one_row() -> None:
+    same = [
+        line("conll03", "finetune", 12, 1.0, settings_hash="h"),
+        line("conll03", "finetune", 21, 3.0, settings_hash="h", recipe="max_rounds=2"),
+    ]
+    [scores] = tables(same)
+    assert row(scores, "finetune", "ours")["conll03"] == "2.00 ± 1.41 (2)"
 
 
 def test_the_verb(sequst: Callable[..., Any], write: Callable[..., Path], tmp_path: Path) -> None:
@@ -114,7 +173,7 @@ def test_the_verb(sequst: Callable[..., Any], write: Callable[..., Path], tmp_pa
     for place in (tmp_path, path):
         done = sequst("experiment", "table", place)
         assert done.returncode == 0, done.stderr
-        assert done.stdout == to_markdown(tables_of(LINES))
+        assert done.stdout == to_markdown(tables(LINES))
     assert "less finetune" in sequst("experiment", "table", path, "--baseline", "finetune").stdout
     assert "did you mean 'latex'" in sequst("experiment", "table", path, "--format", "latx").stderr
     assert "no such file" in sequst("experiment", "table", tmp_path / "nowhere").stderr

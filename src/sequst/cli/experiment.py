@@ -84,20 +84,13 @@ def table(
     baseline: Annotated[str, typer.Option(help="The method that differences are taken to.")] = "sst",
 ) -> None:
     """Print the results beside the paper's: means, deviations, differences, and which of them are real."""
-    from pathlib import Path
-
     from sequst.errors import UsageError, nearest
-    from sequst.experiments.cells import read_results
-    from sequst.experiments.tables import FORMATS, tables_of
+    from sequst.experiments.rendering import FORMATS
+    from sequst.experiments.results import Results
+    from sequst.experiments.tables import tables_of
     from sequst.methods.registry import find_method
 
     if format not in FORMATS:
         raise UsageError(f"unknown format {format!r}; {nearest(format, FORMATS)}")
     find_method(baseline)
-    lines = []
-    for folder in folders:
-        path = Path(folder) / "results.jsonl" if Path(folder).is_dir() else Path(folder)
-        if not path.is_file():
-            raise UsageError(f"{path}: no such file; name a folder that `sequst experiment run` wrote, or a file of results")
-        lines += read_results(path)
-    typer.echo(FORMATS[format](tables_of(lines, baseline)), nl=False)
+    typer.echo(FORMATS[format](tables_of(Results.load(folders), baseline)), nl=False)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import random
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Literal
@@ -16,22 +14,11 @@ from sequst.corpus.sampling import sample
 from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError
 from sequst.experiments.benchmarks import read_part
-from sequst.files import explained
+from sequst.experiments.results import KEYS, TELLING, Lines, key_of
 from sequst.methods.registry import find_method
 from sequst.training.settings import Settings, load_settings
 
 SCORED_ON_POOL = 1000
-
-KEYS = (
-    "experiment", "dataset", "method", "recipe", "encoder", "head", "shots", "sampler", "pool", "seed", "f1", "precision",
-    "recall", "tp", "fp", "fn", "seconds", "rounds", "device", "commit", "settings_hash",
-)  # fmt: skip
-"""The keys of a result line, in order."""
-
-_TELLING = (
-    "experiment", "dataset", "method", "recipe", "encoder", "head", "shots", "sampler", "pool", "seed", "settings_hash",
-)  # fmt: skip
-"""Those that tell a cell from every other."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +63,6 @@ class Cell:
         return {**dataclasses.asdict(self), "experiment": experiment, "encoder": PurePath(self.encoder).name}
 
 
-def key_of(line: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(line[name] for name in _TELLING)
-
-
-Lines = list[dict[str, Any]]
-
-
 def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple[dict[str, Any], dict[str, Lines]]:
     """Train and score; (the result line, the lines of every kind of finding). The run directory is thrown away."""
     from sequst.evaluation.evaluating import evaluate
@@ -108,7 +88,7 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple
         "commit": commit,
         "settings_hash": result.summary["settings_hash"],
     }
-    own = {name: line[name] for name in (*_TELLING, "commit")}
+    own = {name: line[name] for name in (*TELLING, "commit")}
     return {name: line[name] for name in KEYS}, {kind: [{**own, **each} for each in lines] for kind, lines in found.items()}
 
 
@@ -119,42 +99,6 @@ def _scored_on(cell: Cell, data: Path, dev: list[Sentence] | None, shuffled: lis
         return dev
     # the last of the rest: a capped pool does not hold them
     return shuffled[-SCORED_ON_POOL:] if cell.score_on == "pool" else read_part(data, cell.dataset, "test")
-
-
-def read_results(path: Path) -> Lines:
-    if not path.is_file():
-        return []
-    lines = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            lines.append(json.loads(line))
-        except ValueError:
-            raise SequstError(
-                f"{path}:{number}: no line of JSON, perhaps cut off; delete it, and its cell runs again"
-            ) from None
-    return lines
-
-
-def read_findings(results: Path, kind: str) -> Lines:
-    """The lines of a kind of finding that lie beside the results, of the cells that are in these: a cell that was cut off and
-    run again has left some twice, of which the last count."""
-    done = {key_of(line) for line in read_results(results)}
-    found: dict[tuple[Any, ...], Lines] = {}
-    before = None
-    for line in read_results(results.with_suffix(f".{kind}.jsonl")):
-        key = key_of(line)
-        if key != before or line.get("round") == 0:  # the lines of a cell are written in one go
-            found[key] = []
-        found[key].append(line)
-        before = key
-    return [line for key, lines in found.items() if key in done for line in lines]
-
-
-def append_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
-    """In one write, so that a process that dies leaves them whole or not at all."""
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    with explained(path), path.open("ab", buffering=0) as file:
-        file.write(text.encode())
 
 
 def current_commit() -> str:

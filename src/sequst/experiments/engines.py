@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from sequst.errors import SequstError
-from sequst.experiments.cells import Cell, Lines, run_cell
+from sequst.experiments.cells import Cell, run_cell
+from sequst.experiments.results import Lines
 from sequst.extras import needed
 
 _CONTEXT = get_context("spawn")  # a forked process has no GPU

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import OUTSIDE
 from sequst.evaluation.evaluating import Evaluation, evaluate
 from sequst.evaluation.pseudo_labels import pseudo_label_error
+from sequst.experiments.results import STRATEGIES, Lines
 from sequst.extras import needed
 from sequst.methods.running import Result
 from sequst.methods.self_training import select_words
@@ -31,8 +32,6 @@ from sequst.uncertainty.selectors import AllWords, Selector
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-Lines = list[dict[str, Any]]
 
 WORDS_OF_CLASS = 400
 """Words of each class to place in the plane at most."""
@@ -79,9 +78,6 @@ def reliability(run: Finished) -> Lines:
     return [{"ece": run.evaluation.ece, "bins": [dataclasses.asdict(each) for each in run.evaluation.reliability]}]
 
 
-STRATEGIES = {"none": None, "confidence": "confidence", "certainty": "certainty", "both": "both"}
-
-
 def selection(run: Finished) -> Lines:
     """How wrong the words are that the first round selects, with each strategy on the same beliefs; where the method has formed
     any of what it does not know."""
@@ -89,8 +85,8 @@ def selection(run: Finished) -> Lines:
     if beliefs is None or not beliefs.information_gain.any():
         return []
     truth, lines = [sentence.tags for sentence in run.unlabeled], []
-    for strategy, weight in STRATEGIES.items():
-        selector: Selector = AllWords() if weight is None else selector_of(run.settings.selection, weight)
+    for strategy in STRATEGIES:
+        selector: Selector = AllWords() if strategy == "none" else selector_of(run.settings.selection, strategy)
         selected = select_words(selector, beliefs, run.settings.seed, 1)
         wrong = pseudo_label_error(beliefs.labels, run.result.tagger.labels, truth, selected)
         is_entity = beliefs.labels != run.result.tagger.labels.index(OUTSIDE)

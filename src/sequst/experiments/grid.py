@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sequst.errors import SequstError, UsageError, nearest
-from sequst.experiments.cells import Cell, append_lines, current_commit, key_of, read_results
+from sequst.experiments.cells import Cell, current_commit
 from sequst.experiments.engines import ENGINES, Job, Result
+from sequst.experiments.results import append_lines, key_of, read_results
 from sequst.files import lock
 
 

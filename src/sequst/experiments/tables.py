@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import html
-import io
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sequst.errors import UsageError
 from sequst.evaluation.paired import paired_test
 from sequst.experiments import paper
+from sequst.experiments.rendering import Table
+from sequst.experiments.results import STRATEGIES, Lines, Results
 from sequst.methods.registry import METHODS
 
 MISSING = "-"
-
-
-@dataclass(frozen=True)
-class Table:
-    """A title, a heading, rows of text, and what to know when reading them."""
-
-    title: str
-    heading: list[str]
-    rows: list[list[str]]
-    notes: list[str] = field(default_factory=list)
 
 
 class Group(NamedTuple):
@@ -37,32 +25,31 @@ class Group(NamedTuple):
     shots: int
     sampler: str
 
+    @property
+    def title(self) -> str:
+        return f"{self.shots}-shot, {self.encoder}, {self.head}"
+
 
 Scores = Mapping[tuple[str, str], Mapping[int, float]]
 """(dataset, method) -> seed -> F1."""
 
 
-def tables_of(lines: Sequence[Mapping[str, Any]], baseline: str = "sst") -> list[Table]:
-    """Of every group a table of scores, and one of differences to the baseline with their p values. Lines that are not scored
-    on test are left out. A method that was run with several recipes has a row for each."""
-    on_test = [line for line in lines if "@" not in line["experiment"]]
-    recipes: dict[tuple[Any, ...], set[str]] = defaultdict(set)
-    for line in on_test:
-        recipes[_group(line), line["method"]].add(line["recipe"])
+def tables_of(results: Results, baseline: str = "sst") -> list[Table]:
+    """Of every group a table of scores, and one of differences to the baseline with their p values; then what was found in the
+    cells, where they kept it: rounds, calibration, errors of selected words, how far the classes lie apart."""
+    rows = rows_of(results)
     ceilings: dict[tuple[str, str, str], dict[int, float]] = defaultdict(dict)
     groups: dict[Group, dict[tuple[str, str], dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     caps: dict[Group, set[int]] = defaultdict(set)
-    for line in on_test:
+    for line in results.lines:
         if line["shots"] is None:
             if line["method"] == "finetune":
                 ceilings[line["dataset"], line["encoder"], line["head"]][line["seed"]] = line["f1"]
             continue
-        group = _group(line)
-        several = len(recipes[group, line["method"]]) > 1
-        row = f"{line['method']} ({line['recipe']})" if several else line["method"]
+        group, row = group_of(line), rows[_variant(line)]
         seeds = groups[group][line["dataset"], row]
         if seeds.get(line["seed"], line["f1"]) != line["f1"]:  # the same cell of two experiments is one
-            what = f"{row} on {line['dataset']}, {_title(group)}, seed {line['seed']}"
+            what = f"{row} on {line['dataset']}, {group.title}, seed {line['seed']}"
             raise UsageError(f"two results for {what}; give the folders of one experiment at a time")
         seeds[line["seed"]] = line["f1"]
         caps[group] |= {line["pool"]} if line["pool"] is not None else set()
@@ -75,15 +62,39 @@ def tables_of(lines: Sequence[Mapping[str, Any]], baseline: str = "sst") -> list
         }
         made.append(_scores_table(group, scores, ceiling, caps[group]))
         made += _differences(group, scores, baseline)
+        made += _rounds(group, _of_group(results.found("rounds"), group), rows)
+        made += _selection(group, _of_group(results.found("selection"), group))
+        made += _calibration(group, _of_group(results.found("reliability"), group), rows)
+        made += _classes(group, _of_group(results.found("words"), group), rows)
     return made
 
 
-def _group(line: Mapping[str, Any]) -> Group:
+def rows_of(results: Results) -> dict[tuple[Any, ...], str]:
+    """The name of the row of every variant of a method: the method's, and where a group holds it with several recipes, theirs
+    as well. Recipes that come to the same settings are one."""
+    shortest: dict[tuple[Any, ...], str] = {}
+    for line in results.lines:
+        known = shortest.get(_variant(line), line["recipe"])
+        shortest[_variant(line)] = min(known, line["recipe"], key=lambda recipe: (recipe != "default", len(recipe)))
+    recipes: dict[tuple[Any, ...], set[str]] = defaultdict(set)
+    for (group, method, _), recipe in shortest.items():
+        recipes[group, method].add(recipe)
+    return {
+        (group, method, settings): f"{method} ({recipe})" if len(recipes[group, method]) > 1 else method
+        for (group, method, settings), recipe in shortest.items()
+    }
+
+
+def _variant(line: Mapping[str, Any]) -> tuple[Any, ...]:
+    return group_of(line), line["method"], line["settings_hash"]
+
+
+def _of_group(lines: Lines, group: Group) -> Lines:
+    return [line for line in lines if group_of(line) == group]
+
+
+def group_of(line: Mapping[str, Any]) -> Group:
     return Group(line["encoder"], line["head"], line["shots"], line["sampler"])
-
-
-def _title(group: Group) -> str:
-    return f"{group.shots}-shot, {group.encoder}, {group.head}"
 
 
 def _columns(scores: Scores) -> list[str]:
@@ -93,8 +104,11 @@ def _columns(scores: Scores) -> list[str]:
 
 def _methods(scores: Scores) -> list[str]:
     """The rows, in the order of the registry."""
-    order = list(METHODS)
-    return sorted({method for _, method in scores}, key=lambda row: (order.index(row.split(" ")[0]), row))
+    return sorted({method for _, method in scores}, key=_order)
+
+
+def _order(row: str) -> tuple[int, str]:
+    return list(METHODS).index(row.split(" ")[0]), row
 
 
 def _scores_table(group: Group, scores: Scores, ceiling: Mapping[str, float], caps: set[int]) -> Table:
@@ -125,7 +139,7 @@ def _scores_table(group: Group, scores: Scores, ceiling: Mapping[str, float], ca
     if _paper_figure(group, columns[0], "finetune") is not None:
         notes += [f"the paper, {erratum}" for erratum in paper.errata() if erratum.place.startswith(tuple(printed_here))]
     told = [row for row in rows if row[1] == "ours" or any(cell not in (MISSING, "") for cell in row[2:])]
-    return Table(_title(group), ["method", "", *columns, "average"], told, notes)
+    return Table(group.title, ["method", "", *columns, "average"], told, notes, labels=2)
 
 
 def _paper_figure(group: Group, dataset: str, method: str) -> paper.Figure | None:
@@ -157,7 +171,102 @@ def _differences(group: Group, scores: Scores, baseline: str) -> list[Table]:
         "mean difference in F1 (p of a paired t-test over seeds); `all` pairs runs over all datasets",
         "with many comparisons some p below 0.05 come by chance",
     ]
-    return [Table(f"{_title(group)}: less {baseline}", ["method", *columns, "all"], rows, notes)]
+    return [Table(f"{group.title}: less {baseline}", ["method", *columns, "all"], rows, notes)]
+
+
+Values = Mapping[tuple[str, str], Sequence[float]]
+"""(row, dataset) -> a figure of every run."""
+
+
+def by_row(lines: Lines, rows: Mapping[tuple[Any, ...], str], name: str) -> dict[tuple[str, str], list[float]]:
+    """The figures of that name, by row and dataset; of a cell that several experiments hold, one."""
+    found: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
+    for line in lines:
+        if line.get(name) is not None:
+            found[rows[_variant(line)], line["dataset"]].setdefault(line["seed"], line[name])
+    return {place: list(seeds.values()) for place, seeds in found.items()}
+
+
+def over_rounds(lines: Lines) -> dict[str, dict[tuple[int, str], list[float]]]:
+    """dataset -> (round, its row) -> the F1 of every run. Runs that stopped before the longest one keep their last F1."""
+    runs: dict[tuple[str, str], dict[int, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    for line in lines:
+        if line.get("f1") is not None:
+            runs[line["dataset"], line["row"]][line["seed"]].setdefault(line["round"], line["f1"])
+    found: dict[str, dict[tuple[int, str], list[float]]] = defaultdict(dict)
+    for (dataset, row), seeds in runs.items():
+        last = max(max(rounds) for rounds in seeds.values())
+        for number in range(last + 1):
+            found[dataset][number, row] = [rounds[min(number, max(rounds))] for rounds in seeds.values()]
+    return found
+
+
+def with_rows(lines: Lines, rows: Mapping[tuple[Any, ...], str]) -> Lines:
+    """The lines, each with the name of its row."""
+    return [{**line, "row": rows[_variant(line)]} for line in lines]
+
+
+def _rounds(group: Group, lines: Lines, rows: Mapping[tuple[Any, ...], str]) -> list[Table]:
+    found = over_rounds(with_rows(lines, rows))
+    columns = ordered(found)
+    places = sorted({place for by_round in found.values() for place in by_round}, key=lambda place: (_order(place[1]), place))
+    if not places:
+        return []
+    body = [[row, str(number), *(_spread(found[d].get((number, row))) for d in columns)] for number, row in places]
+    notes = [
+        "test F1 of the teacher of every round, mean ± standard deviation (runs), looked at when the run had ended; round 0 is "
+        "fine-tuning",
+        "runs that stopped earlier keep their last F1",
+    ]
+    return [Table(f"{group.title}: over the rounds", ["method", "round", *columns], body, notes, labels=2)]
+
+
+def _selection(group: Group, lines: Lines) -> list[Table]:
+    columns = ordered({line["dataset"] for line in lines})
+    if not columns:
+        return []
+    found: dict[tuple[str, str, str], dict[int, float]] = defaultdict(dict)
+    for line in lines:
+        for name in ("error", "entity_error", "selected_of_entity_words"):
+            if line[name] is not None:
+                found[line["strategy"], name, line["dataset"]].setdefault(line["seed"], line[name])
+    body = []
+    for strategy in STRATEGIES:
+        for name, told in (
+            ("error", "all words"), ("entity_error", "entity words"), ("selected_of_entity_words", "entity words taken"),
+        ):  # fmt: skip
+            cells = [_spread(found.get((strategy, name, dataset))) for dataset in columns]
+            body.append([strategy if name == "error" else "", told, *cells])
+        body.append(["", "paper", *(_number(paper.selection_error(dataset, strategy)) for dataset in columns)])
+    notes = [
+        "percent of wrong labels among the words that the first round selects, mean ± standard deviation (runs): of all of "
+        "them, and of those that are labelled as an entity; and the percent of entity words that is selected",
+        "all strategies look at the same teacher; the paper does not say of which words its errors are",
+    ]
+    return [Table(f"{group.title}: errors of selected words", ["selected by", "", *columns], body, notes, labels=2)]
+
+
+def _calibration(group: Group, lines: Lines, rows: Mapping[tuple[Any, ...], str]) -> list[Table]:
+    notes = ["expected calibration error of predicted entities on test, in percent, 15 bins of equally many: lower is better"]
+    return _plain(f"{group.title}: calibration", by_row(lines, rows, "ece"), notes)
+
+
+def _classes(group: Group, lines: Lines, rows: Mapping[tuple[Any, ...], str]) -> list[Table]:
+    notes = ["mean silhouette of the hidden states of test words by their true class, from -1 to 1: higher is further apart"]
+    return _plain(f"{group.title}: how far the classes lie apart", by_row(lines, rows, "silhouette"), notes, digits=3)
+
+
+def _plain(title: str, values: Values, notes: list[str], digits: int = 2) -> list[Table]:
+    columns = ordered({dataset for _, dataset in values})
+    names = sorted({row for row, _ in values}, key=_order)
+    body = [[row, *(_spread(values.get((row, dataset)), digits) for dataset in columns)] for row in names]
+    return [Table(title, ["method", *columns], body, notes)] if body else []
+
+
+def ordered(datasets: Iterable[str]) -> list[str]:
+    """Those of the paper first, in its order."""
+    known = paper.datasets()
+    return sorted(set(datasets), key=lambda name: (known.index(name) if name in known else len(known), name))
 
 
 def _tested(first: list[float], second: list[float]) -> str:
@@ -167,12 +276,12 @@ def _tested(first: list[float], second: list[float]) -> str:
     return f"{found.difference:+.2f} ({MISSING if found.p is None else f'{found.p:.3f}'})"
 
 
-def _spread(found: Mapping[int, float] | None) -> str:
+def _spread(found: Mapping[int, float] | Sequence[float] | None, digits: int = 2) -> str:
     if not found:
         return MISSING
-    values = list(found.values())
-    spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
-    return f"{statistics.mean(values):.2f}{spread} ({len(values)})"
+    values = list(found.values() if isinstance(found, Mapping) else found)
+    spread = f" ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{statistics.mean(values):.{digits}f}{spread} ({len(values)})"
 
 
 def _average(values: Mapping[str, float]) -> str:
@@ -195,71 +304,3 @@ def _signed(value: float | None) -> str:
 
 def _whole(value: float | None) -> str:
     return MISSING if value is None else f"{value:.0f}"
-
-
-def to_markdown(tables: Sequence[Table]) -> str:
-    parts = []
-    for table in tables:
-        lines = [f"## {table.title}", "", _bar(table.heading), _bar(["---"] * len(table.heading)), *map(_bar, table.rows)]
-        parts.append("\n".join([*lines, "", *(f"- {note}" for note in table.notes)]))
-    return "\n\n".join(parts) + "\n"
-
-
-def _bar(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-def to_csv(tables: Sequence[Table]) -> str:
-    file = io.StringIO()
-    writer = csv.writer(file)
-    for table in tables:
-        writer.writerow(["table", *table.heading])
-        writer.writerows([table.title, *row] for row in table.rows)
-    return file.getvalue()
-
-
-def to_html(tables: Sequence[Table]) -> str:
-    parts = []
-    for table in tables:
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in table.heading)
-        body = "\n".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in table.rows)
-        notes = "".join(f"<li>{html.escape(note)}</li>" for note in table.notes)
-        whole = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
-        parts.append(f"<h2>{html.escape(table.title)}</h2>\n{whole}\n<ul>{notes}</ul>")
-    return "\n".join(parts) + "\n"
-
-
-_LATEX = {character: f"\\{character}" for character in "&%_#${}"} | {"±": r"$\pm$", "\\": r"\textbackslash{}"}
-
-
-def to_latex(tables: Sequence[Table]) -> str:
-    def escaped(cells: Sequence[str]) -> str:
-        return " & ".join("".join(_LATEX.get(character, character) for character in cell) for cell in cells) + r" \\"
-
-    parts = []
-    for table in tables:
-        layout = "l" * 2 + "r" * (len(table.heading) - 2)
-        parts.append(
-            "\n".join(
-                [
-                    f"% {table.title}",
-                    rf"\begin{{tabular}}{{{layout}}}",
-                    r"\toprule",
-                    escaped(table.heading),
-                    r"\midrule",
-                    *map(escaped, table.rows),
-                    r"\bottomrule",
-                    r"\end{tabular}",
-                    *(f"% {note}" for note in table.notes),
-                ]
-            )
-        )
-    return "\n\n".join(parts) + "\n"
-
-
-FORMATS: dict[str, Callable[[Sequence[Table]], str]] = {
-    "markdown": to_markdown,
-    "html": to_html,
-    "latex": to_latex,
-    "csv": to_csv,
-}

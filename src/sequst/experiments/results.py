@@ -1,0 +1,102 @@
+"""Results on disk: a line of JSON for every cell, and beside it the lines of what was found in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sequst.errors import SequstError, UsageError
+from sequst.files import explained
+
+Lines = list[dict[str, Any]]
+
+KEYS = (
+    "experiment", "dataset", "method", "recipe", "encoder", "head", "shots", "sampler", "pool", "seed", "f1", "precision",
+    "recall", "tp", "fp", "fn", "seconds", "rounds", "device", "commit", "settings_hash",
+)  # fmt: skip
+"""The keys of a result line, in order."""
+TELLING = (
+    "experiment", "dataset", "method", "recipe", "encoder", "head", "shots", "sampler", "pool", "seed", "settings_hash",
+)  # fmt: skip
+"""Those that tell a cell from every other."""
+FINDINGS = ("rounds", "reliability", "selection", "cases", "words")
+"""The kinds of lines that lie beside the results, in NAME.KIND.jsonl; `findings` makes them."""
+STRATEGIES = ("none", "confidence", "certainty", "both")
+"""What words can be selected by, in the paper's table of error rates."""
+
+
+def key_of(line: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(line[name] for name in TELLING)
+
+
+@dataclass(frozen=True)
+class Results:
+    """The lines of some experiments, and what was found in their cells. What is not scored on test is left out."""
+
+    lines: Lines
+    findings: Mapping[str, Lines] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, places: Sequence[str | Path]) -> Results:
+        """From folders that `sequst experiment run` wrote, and files of results."""
+        lines: Lines = []
+        findings: dict[str, Lines] = {kind: [] for kind in FINDINGS}
+        for place in map(Path, places):
+            path = place / "results.jsonl" if place.is_dir() else place
+            if not path.is_file():
+                way_out = "name a folder that `sequst experiment run` wrote, or a file of results"
+                raise UsageError(f"{path}: no such file; {way_out}")
+            lines += read_results(path)
+            for kind in FINDINGS:
+                findings[kind] += read_findings(path, kind)
+        return cls.of(lines, **findings)
+
+    @classmethod
+    def of(cls, lines: Lines, **findings: Lines) -> Results:
+        return cls(_on_test(lines), {kind: _on_test(found) for kind, found in findings.items()})
+
+    def found(self, kind: str) -> Lines:
+        return self.findings.get(kind, [])
+
+
+def _on_test(lines: Lines) -> Lines:
+    return [line for line in lines if "@" not in line["experiment"]]
+
+
+def read_results(path: Path) -> Lines:
+    if not path.is_file():
+        return []
+    lines = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            lines.append(json.loads(line))
+        except ValueError:
+            raise SequstError(
+                f"{path}:{number}: no line of JSON, perhaps cut off; delete it, and its cell runs again"
+            ) from None
+    return lines
+
+
+def read_findings(results: Path, kind: str) -> Lines:
+    """The lines of a kind of finding that lie beside the results, of the cells that are in these: a cell that was cut off and
+    run again has left some twice, of which the last count."""
+    done = {key_of(line) for line in read_results(results)}
+    found: dict[tuple[Any, ...], Lines] = {}
+    before = None
+    for line in read_results(results.with_suffix(f".{kind}.jsonl")):
+        key = key_of(line)
+        if key != before or line.get("round") == 0:  # the lines of a cell are written in one go
+            found[key] = []
+        found[key].append(line)
+        before = key
+    return [line for key, lines in found.items() if key in done for line in lines]
+
+
+def append_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
+    """In one write, so that a process that dies leaves them whole or not at all."""
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    with explained(path), path.open("ab", buffering=0) as file:
+        file.write(text.encode())
