@@ -133,7 +133,7 @@ def test_errors_of_selected_words_stand_beside_the_papers() -> None:
         {
             **cell,
             "seed": seed,
-            "strategy": strategy,
+            "strategy": by,
             "error": error,
             "entity_error": 2 * error,
             "selected_of_entity_words": 50.0,
