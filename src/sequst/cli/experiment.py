@@ -1,12 +1,16 @@
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 experiment = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Run the paper's experiments.")
 
 Names = list[str] | None
+Folders = Annotated[list[str], typer.Argument(help="Folders of `run`, or files of results.", metavar="DIR...")]
 
 
 @experiment.command("recipes")
@@ -79,7 +83,7 @@ def run(
 
 @experiment.command("table")
 def table(
-    folders: Annotated[list[str], typer.Argument(help="Folders of `run`, or files of results.", metavar="DIR...")],
+    folders: Folders,
     format: Annotated[str, typer.Option(help="markdown, html, latex or csv.")] = "markdown",
     baseline: Annotated[str, typer.Option(help="The method that differences are taken to.")] = "sst",
 ) -> None:
@@ -94,3 +98,53 @@ def table(
         raise UsageError(f"unknown format {format!r}; {nearest(format, FORMATS)}")
     find_method(baseline)
     typer.echo(FORMATS[format](tables_of(Results.load(folders), baseline)), nl=False)
+
+
+@experiment.command("figures")
+def figures(
+    folders: Folders,
+    output: Annotated[str | None, typer.Option(help="Where to; else DIR/figures.", metavar="DIR")] = None,
+) -> None:
+    """Draw what the results have something for: scores, rounds, reliability, words, pseudo-labelled sentences. Every figure is
+    written as SVG, PNG and CSV."""
+    from sequst.cli.console import note
+    from sequst.errors import SequstError
+    from sequst.experiments.figures import figures_of, write_figures
+    from sequst.experiments.results import Results
+
+    made = figures_of(Results.load(folders))
+    if not made:
+        raise SequstError("there is nothing to draw yet: no cell that is scored on test has ended")
+    place = _beside(folders[0], output, "figures")
+    place.mkdir(parents=True, exist_ok=True)
+    for path in write_figures(made, place):
+        note(str(path))
+
+
+@experiment.command("report")
+def report(
+    folders: Folders,
+    output: Annotated[str | None, typer.Option(help="The page; else DIR/report.html.", metavar="FILE")] = None,
+    baseline: Annotated[str, typer.Option(help="The method that differences are taken to.")] = "sst",
+) -> None:
+    """Put tables and figures into one page, which needs no other file and no network."""
+    from sequst.cli.console import note
+    from sequst.experiments.report import write_experiment_report
+    from sequst.experiments.results import Results
+    from sequst.files import require_writable
+    from sequst.methods.registry import find_method
+
+    find_method(baseline)
+    page = _beside(folders[0], output, "report.html")
+    require_writable(page, "--output")
+    write_experiment_report(Results.load(folders), page, baseline)
+    note(f"{page}: open it in a browser")
+
+
+def _beside(first: str, output: str | None, name: str) -> Path:
+    """What was asked for, or a name beside the first results."""
+    from pathlib import Path
+
+    if output is not None:
+        return Path(output)
+    return (Path(first) if Path(first).is_dir() else Path(first).parent) / name

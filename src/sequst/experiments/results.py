@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,11 +39,14 @@ class Results:
 
     lines: Lines
     findings: Mapping[str, Lines] = field(default_factory=dict)
+    failures: Lines = field(default_factory=list)
+    """Of cells that failed and have not been done since."""
 
     @classmethod
     def load(cls, places: Sequence[str | Path]) -> Results:
         """From folders that `sequst experiment run` wrote, and files of results."""
         lines: Lines = []
+        failures: Lines = []
         findings: dict[str, Lines] = {kind: [] for kind in FINDINGS}
         for place in map(Path, places):
             path = place / "results.jsonl" if place.is_dir() else place
@@ -52,7 +56,8 @@ class Results:
             lines += read_results(path)
             for kind in FINDINGS:
                 findings[kind] += read_findings(path, kind)
-        return cls.of(lines, **findings)
+            failures += _not_done_since(read_results(path.with_suffix(".failures.jsonl")), read_results(path))
+        return dataclasses.replace(cls.of(lines, **findings), failures=failures)
 
     @classmethod
     def of(cls, lines: Lines, **findings: Lines) -> Results:
@@ -60,6 +65,14 @@ class Results:
 
     def found(self, kind: str) -> Lines:
         return self.findings.get(kind, [])
+
+
+def _not_done_since(failures: Lines, lines: Lines) -> Lines:
+    """The last failure of every cell that is not among the lines; what failed has no settings of its own to tell."""
+    names = [name for name in TELLING if name != "settings_hash"]
+    done = {tuple(line[name] for name in names) for line in lines}
+    last = {tuple(failure[name] for name in names): failure for failure in failures}
+    return [failure for key, failure in last.items() if key not in done]
 
 
 def _on_test(lines: Lines) -> Lines:

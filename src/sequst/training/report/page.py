@@ -36,7 +36,7 @@ def write_report(run: Run, summary: Mapping[str, Any], dev: Evaluation | None, t
     """RUN/report.html, whole or not at all: one file that needs no other and no network."""
     metrics = run.directory.metrics()
     scored, scored_on = (test, "test set") if test is not None else (dev, "dev set")
-    page = _template().render(
+    page = template("sequst.training.report", ".", "report.html").render(
         version=__version__,
         colours=COLOURS,
         summary=summary,
@@ -73,9 +73,10 @@ ROUND_COLUMNS = {
 """What a round's line says, in words."""
 
 
-def _template() -> jinja2.Template:
-    loader = jinja2.PackageLoader("sequst.training.report", ".")
-    return jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True).get_template("report.html")
+def template(package: str, folder: str, name: str) -> jinja2.Template:
+    """A page's template, which may include the style sheet that all pages share."""
+    loader = jinja2.ChoiceLoader([jinja2.PackageLoader(package, folder), jinja2.PackageLoader("sequst.training.report", ".")])
+    return jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True).get_template(name)
 
 
 class Chart(NamedTuple):

@@ -1,0 +1,364 @@
+"""Figures of results, drawn with matplotlib: each as SVG and PNG, readable in grey, with its data beside it as CSV."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import io
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sequst.corpus.tags import OUTSIDE
+from sequst.experiments.grouping import Group, Rows, in_order, of_group, over_rounds, rank, rows_of, scores_of, variant_of
+from sequst.experiments.results import Lines, Results
+from sequst.experiments.tables import paper_figure
+from sequst.extras import needed
+from sequst.files import atomic_text, write_bytes
+
+_LOOKS: Sequence[tuple[str, str, Any]] = (
+    ("#000000", "o", "-"), ("#0b5fa5", "s", "--"), ("#d1731a", "^", "-."), ("#4aa3a2", "D", ":"), ("#8c4b9e", "v", (0, (5, 1))),
+    ("#7a7a7a", "P", (0, (3, 1, 1, 1))), ("#b0892a", "X", (0, (1, 1))),
+)  # fmt: skip
+"""A colour, a mark and a kind of line for every series: the last two tell them apart where there is no colour."""
+_STYLE = {
+    "svg.hashsalt": "sequst", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
+    "grid.alpha": 0.3, "legend.frameon": False, "axes.axisbelow": True,
+}  # fmt: skip
+_WIDTH = 9.0
+"""Inches."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What to draw, what to say of it, and the figures it shows."""
+
+    name: str
+    title: str
+    caption: str
+    heading: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    height: float
+    draw: Callable[[Any], None]
+    """Draws on a `matplotlib.figure.Figure`."""
+
+    def svg(self) -> str:
+        return self._saved("svg", transparent=True, metadata={"Date": None}).decode()
+
+    def png(self) -> bytes:
+        return self._saved("png", dpi=160, facecolor="white")
+
+    def _saved(self, format: str, **options: Any) -> bytes:
+        matplotlib, canvas = needed("matplotlib", "figures"), needed("matplotlib.figure", "figures")
+        buffer = io.BytesIO()
+        with matplotlib.rc_context(_STYLE):
+            drawing = canvas.Figure(figsize=(_WIDTH, self.height), layout="constrained")
+            self.draw(drawing)
+            drawing.savefig(buffer, format=format, **options)
+        return buffer.getvalue()
+
+    def csv(self) -> str:
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(self.heading)
+        writer.writerows(self.rows)
+        return file.getvalue()
+
+
+def write_figures(figures: Sequence[Figure], folder: Path) -> list[Path]:
+    """NAME.svg, NAME.png and NAME.csv of every figure."""
+    written = []
+    for figure in figures:
+        for ending, text in (("svg", figure.svg()), ("csv", figure.csv())):
+            with atomic_text(folder / f"{figure.name}.{ending}") as file:
+                file.write(text)
+        write_bytes(folder / f"{figure.name}.png", figure.png(), "name another folder")
+        written += [folder / f"{figure.name}.{ending}" for ending in ("svg", "png", "csv")]
+    return written
+
+
+def figures_of(results: Results) -> list[Figure]:
+    """All that the results have something for, group by group."""
+    rows, made = rows_of(results), []
+    for group, (scores, ceiling, _) in scores_of(results, rows).items():
+        kept = {kind: of_group(found, group) for kind, found in results.findings.items()}
+        made += _scores(group, scores, ceiling)
+        made += _rounds(group, kept.get("rounds", []), rows)
+        made += _reliability(group, kept.get("reliability", []), rows)
+        made += _words(group, kept.get("words", []), rows)
+        made += _cases(group, kept.get("cases", []), rows)
+    return made
+
+
+def _name(kind: str, group: Group) -> str:
+    return f"{kind}-{group.shots}shot-{group.encoder}-{group.head}"
+
+
+def _panels(drawing: Any, names: Sequence[str], **shared: Any) -> Iterator[tuple[str, Any]]:
+    """A panel with its title for every name, three in a row."""
+    across = min(3, len(names))
+    panels = drawing.subplots(math.ceil(len(names) / across), across, squeeze=False, **shared).flatten()
+    for panel in panels[len(names) :]:
+        panel.set_visible(False)
+    for name, panel in zip(names, panels, strict=False):
+        panel.set_title(name, fontsize=10)
+        yield name, panel
+
+
+def _height(panels: int) -> float:
+    return 0.6 + 2.4 * math.ceil(panels / 3)
+
+
+def _legend(drawing: Any, names: Sequence[str], looks: Mapping[str, tuple[str, str, Any]], lines: bool = True) -> None:
+    mark = needed("matplotlib.lines", "figures").Line2D
+    handles = [
+        mark([], [], color=colour, marker=marker, linestyle=style if lines else "", label=name)
+        for name, (colour, marker, style) in ((name, looks[name]) for name in names)
+    ]
+    drawing.legend(handles=handles, loc="outside lower center", ncols=min(5, len(handles)))
+
+
+def _looks(names: Sequence[str]) -> dict[str, tuple[str, str, Any]]:
+    return {name: _LOOKS[number % len(_LOOKS)] for number, name in enumerate(names)}
+
+
+def _deviation(values: Sequence[float]) -> float:
+    return statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+def _scores(group: Group, scores: Mapping[tuple[str, str], Mapping[int, float]], ceiling: Mapping[str, float]) -> list[Figure]:
+    datasets = in_order(dataset for dataset, _ in scores)
+    methods = sorted({method for _, method in scores}, key=rank)
+    rows: list[list[Any]] = []
+    for dataset in datasets:
+        for method in methods:
+            found = list(scores.get((dataset, method), {}).values())
+            printed = paper_figure(group, dataset, method)
+            mean = statistics.mean(found) if found else None
+            rows.append(
+                [dataset, method, mean, _deviation(found) if found else None, len(found), printed and printed.f1,
+                 ceiling.get(dataset)]
+            )  # fmt: skip
+
+    def draw(drawing: Any) -> None:
+        for dataset, panel in _panels(drawing, datasets, sharey=True):
+            for _, method, mean, deviation, _, printed, _ in (row for row in rows if row[0] == dataset):
+                place = methods.index(method)
+                if mean is not None:
+                    panel.errorbar(mean, place, xerr=deviation, color="#000000", marker="o", capsize=3, linestyle="")
+                if printed is not None:
+                    panel.plot(printed, place, color="#7a7a7a", marker="D", fillstyle="none", linestyle="")
+            if dataset in ceiling:
+                panel.axvline(ceiling[dataset], color="#0b5fa5", linestyle="--", linewidth=1.2)
+            panel.set_yticks(range(len(methods)), methods)
+            panel.set_ylim(len(methods) - 0.5, -0.5)
+            panel.set_xlabel("test F1")
+        looks = {
+            "ours, mean and standard deviation": ("#000000", "o", ""),
+            "the paper": ("#7a7a7a", "D", ""),
+            "ours on all training data": ("#0b5fa5", "", "--"),
+        }
+        _legend(drawing, list(looks), looks)
+
+    caption = "Test F1 of every method, ours and the paper's; the dashed line is fine-tuning on all of the training set."
+    heading = ["dataset", "method", "f1", "standard_deviation", "runs", "paper", "full_data"]
+    size = 0.8 + (0.9 + 0.28 * len(methods)) * math.ceil(len(datasets) / 3)
+    return [Figure(_name("scores", group), f"{group.title}: scores", caption, heading, rows, size, draw)]
+
+
+def _rounds(group: Group, lines: Lines, names: Rows) -> list[Figure]:
+    found = over_rounds(lines, names)
+    datasets = in_order(found)
+    if not datasets:
+        return []
+    methods = sorted({method for rounds in found.values() for _, method in rounds}, key=rank)
+    rows: list[list[Any]] = [
+        [dataset, method, number, statistics.mean(values), _deviation(values), len(values)]
+        for dataset in datasets
+        for (number, method), values in sorted(found[dataset].items(), key=lambda item: (rank(item[0][1]), item[0][0]))
+    ]
+
+    def draw(drawing: Any) -> None:
+        looks = _looks(methods)
+        last = max(row[2] for row in rows)
+        for dataset, panel in _panels(drawing, datasets):
+            for method in methods:
+                points = [row[2:5] for row in rows if row[:2] == [dataset, method]]
+                if not points:
+                    continue
+                numbers, means, spread = zip(*points, strict=True)
+                colour, marker, style = looks[method]
+                aside = [number + 0.03 * (methods.index(method) - (len(methods) - 1) / 2) for number in numbers]
+                panel.errorbar(aside, means, yerr=spread, color=colour, marker=marker, linestyle=style, capsize=2, alpha=0.9)
+            panel.set_xticks(range(last + 1))
+            panel.set_xlabel("round")
+            panel.set_ylabel("test F1")
+        _legend(drawing, methods, looks)
+
+    caption = (
+        "Test F1 of the teacher of every round, mean and standard deviation over seeds; round 0 is fine-tuning. Looked at when "
+        "the runs had ended: the round to keep was chosen on the dev set."
+    )
+    heading = ["dataset", "method", "round", "f1", "standard_deviation", "runs"]
+    return [
+        Figure(_name("rounds", group), f"{group.title}: over the rounds", caption, heading, rows, _height(len(datasets)), draw)
+    ]
+
+
+def _reliability(group: Group, lines: Lines, names: Rows) -> list[Figure]:
+    found: dict[tuple[str, str], dict[int, list[Mapping[str, float]]]] = defaultdict(dict)
+    for line in lines:
+        if line["bins"]:
+            found[line["dataset"], names[variant_of(line)]].setdefault(line["seed"], line["bins"])
+    datasets = in_order(dataset for dataset, _ in found)
+    methods = sorted({method for _, method in found}, key=rank)
+    if not datasets:
+        return []
+    rows = []
+    for dataset, method in ((dataset, method) for dataset in datasets for method in methods if (dataset, method) in found):
+        runs = list(found[dataset, method].values())
+        for number in range(max(map(len, runs))):
+            bins = [run[number] for run in runs if number < len(run)]  # the n-th is the same share of every run's entities
+            count = sum(each["count"] for each in bins)
+            means = [sum(each["count"] * each[name] for each in bins) / count for name in ("confidence", "accuracy")]
+            rows.append([dataset, method, number + 1, *means, count])
+
+    def draw(drawing: Any) -> None:
+        looks = _looks(methods)
+        for dataset, panel in _panels(drawing, datasets, sharex=True, sharey=True):
+            panel.plot([0, 100], [0, 100], color="#7a7a7a", linewidth=1)
+            for method in methods:
+                points = [(100 * row[3], 100 * row[4]) for row in rows if row[:2] == [dataset, method]]
+                colour, marker, style = looks[method]
+                panel.plot(
+                    *zip(*points, strict=True), color=colour, marker=marker, linestyle=style, markersize=4
+                ) if points else None
+            panel.set_xlabel("confidence, %")
+            panel.set_ylabel("right, %")
+        _legend(drawing, methods, looks)
+
+    caption = (
+        "Of predicted entities on test, how many are right against how sure the tagger is of them, in bins of equally many; "
+        "below the diagonal the tagger is too sure."
+    )
+    heading = ["dataset", "method", "bin", "confidence", "accuracy", "entities"]
+    return [
+        Figure(_name("reliability", group), f"{group.title}: reliability", caption, heading, rows, _height(len(datasets)), draw)
+    ]
+
+
+def _words(group: Group, lines: Lines, names: Rows) -> list[Figure]:
+    made = []
+    for dataset in in_order(line["dataset"] for line in lines):
+        placed = {names[variant_of(line)]: line for line in reversed(lines) if line["dataset"] == dataset}
+        methods = sorted(placed, key=rank)
+        rows = [
+            [method, *row]
+            for method in methods
+            for row in zip(*(placed[method][name] for name in ("words", "types", "x", "y")), strict=True)
+        ]
+        apart = ", ".join(f"{placed[m]['silhouette']:.3f} {m}" for m in methods if placed[m]["silhouette"] is not None)
+        caption = (
+            f"Hidden states of test words of {dataset}, placed by t-SNE, by their true class; one run each. Distances between "
+            f"clusters mean little in such a picture; the mean silhouette in the full space is {apart}."
+        )
+        draw = functools.partial(_draw_words, methods=methods, rows=rows)
+        title = f"{group.title}: words of {dataset}"
+        heading = ["method", "word", "type", "x", "y"]
+        made.append(Figure(f"{_name('words', group)}-{dataset}", title, caption, heading, rows, 3.6, draw))
+    return made
+
+
+def _draw_words(drawing: Any, methods: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    types = sorted({row[2] for row in rows}, key=lambda type_: (type_ == OUTSIDE, type_))
+    looks = _looks(types)
+    for method, panel in _panels(drawing, methods):
+        for type_ in reversed(types):  # O, the largest cloud, lies below
+            points = [row[3:5] for row in rows if (row[0], row[2]) == (method, type_)]
+            colour, marker, _ = looks[type_]
+            if points:
+                panel.scatter(*zip(*points, strict=True), s=9, color=colour, marker=marker, alpha=0.6, linewidths=0)
+        panel.set_xticks([])
+        panel.set_yticks([])
+        panel.grid(False)
+    _legend(drawing, types, looks, lines=False)
+
+
+_LINE, _GAP, _EDGE = 34.0, 7.0, 6.0
+"""Of sentences, in points: from line to line, between words, at the edges."""
+
+
+def _cases(group: Group, lines: Lines, names: Rows) -> list[Figure]:
+    if not lines:
+        return []
+    shown = sorted(lines, key=lambda line: (in_order(each["dataset"] for each in lines).index(line["dataset"]), line["kind"]))
+    heading = ["dataset", "method", "seed", "kind", "word", "label", "tag", "selected", "confidence", "information_gain"]
+    rows = [
+        [line["dataset"], names[variant_of(line)], line["seed"], line["kind"], *row]
+        for line in shown
+        for row in zip(
+            *(line[name] for name in ("words", "labels", "tags", "selected", "confidence", "information_gain")), strict=True
+        )
+    ]
+    caption = (
+        "Sentences of the pool as the first teacher labels them. Selected words are bold. Below a word stands its label; a "
+        "wrong one is underlined, with the true tag after it. Of each run one sentence of which selection leaves out what is "
+        "wrong, and one of which it does not; most sentences have no wrong word."
+    )
+    layout = _layout(shown)
+    height = (layout[-1][1] + _LINE) / 72
+    draw = functools.partial(_draw_cases, layout=layout, height=height)
+    return [Figure(_name("cases", group), f"{group.title}: pseudo-labelled sentences", caption, heading, rows, height, draw)]
+
+
+Text = tuple[float, float, str, Mapping[str, Any], float]
+"""Left, top, text, how it looks, and how long a line to draw below it; in points."""
+
+
+def _layout(lines: Lines) -> list[Text]:
+    """Words from left to right, broken into lines, each with its label below it."""
+    texts: list[Text] = []
+    top, right = _EDGE + 10, _WIDTH * 72 - _EDGE
+    for line in lines:
+        told = f"{line['dataset']}, {line['method']}, seed {line['seed']}: {line['kind']}"
+        texts.append((_EDGE, top, told, {"fontsize": 9, "color": "#555555", "style": "italic"}, 0.0))
+        left, top = _EDGE, top + 20
+        for word, label, tag, chosen in zip(line["words"], line["labels"], line["tags"], line["selected"], strict=True):
+            look = {"fontsize": 10.5, "weight": "bold" if chosen else "normal", "color": "#000000" if chosen else "#666666"}
+            below = label if label != OUTSIDE else ""
+            if label != tag:
+                below = f"{label} (true: {tag})"
+            small = {"fontsize": 7, "color": "#b3261e" if label != tag else "#0b5fa5"}
+            wide = _text_width(word, look)
+            step = max(wide, _text_width(below, small) if below else 0.0) + _GAP
+            if left + step > right and left > _EDGE:
+                left, top = _EDGE, top + _LINE
+            texts.append((left, top, word, look, wide if label != tag else 0.0))
+            if below:
+                texts.append((left, top + 12, below, small, 0.0))
+            left += step
+        top += _LINE + 4
+    return texts
+
+
+def _text_width(text: str, look: Mapping[str, Any]) -> float:
+    """In points."""
+    font = needed("matplotlib.font_manager", "figures").FontProperties(weight=look.get("weight", "normal"))
+    path = needed("matplotlib.textpath", "figures").TextPath((0, 0), text, size=look["fontsize"], prop=font)
+    return float(path.get_extents().width)
+
+
+def _draw_cases(drawing: Any, layout: Sequence[Text], height: float) -> None:
+    drawing.set_layout_engine("none")
+    panel = drawing.add_axes((0, 0, 1, 1))
+    panel.set_axis_off()
+    panel.set_xlim(0, _WIDTH * 72)
+    panel.set_ylim(height * 72, 0)
+    for left, top, text, look, underlined in layout:
+        panel.text(left, top, text, parse_math=False, va="baseline", **look)
+        if underlined:
+            panel.plot([left, left + underlined], [top + 3, top + 3], color="#b3261e", linewidth=1.4)
