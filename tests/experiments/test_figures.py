@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sequst.experiments import figures, paper
+from sequst.experiments import figures, paper, sentences
 from sequst.experiments.figures import Figure, figures_of
 from sequst.experiments.report import write_experiment_report
 from sequst.experiments.results import KEYS, Results
@@ -98,17 +98,16 @@ def test_every_figure_is_drawn_the_same_twice(made: dict[str, Figure], name: str
 
 
 def test_series_differ_without_colour() -> None:
-    assert (
-        len({marker for _, marker, _ in figures._LOOKS})
-        == len({str(style) for *_, style in figures._LOOKS})
-        == len(figures._LOOKS)
-    )
+    looks = figures._looks([str(number) for number in range(42)])
+    assert len({marker for _, marker, _ in list(looks.values())[:7]}) == 7
+    assert len({str(style) for *_, style in list(looks.values())[:7]}) == 7
+    assert len({look[:2] for look in looks.values()}) == 42
 
 
 def test_words_of_a_sentence_do_not_run_into_each_other() -> None:
-    texts = figures._layout([found("conll03", "sequst", 12, **CASE)])
-    placed = [(top, left, left + figures._text_width(text, look)) for left, top, text, look, _ in texts]
-    assert max(right for *_, right in placed) <= figures._WIDTH * 72
+    texts = sentences.lay_out([found("conll03", "sequst", 12, **CASE)], width=600)
+    placed = [(top, left, left + sentences.text_width(text, look)) for left, top, text, look, _ in texts]
+    assert max(right for *_, right in placed) <= 600
     for _, line_ in itertools.groupby(sorted(placed), key=lambda place: place[0]):
         for (_, _, before), (_, after, _) in itertools.pairwise(line_):
             assert before < after

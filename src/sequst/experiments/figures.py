@@ -16,15 +16,14 @@ from typing import Any
 from sequst.corpus.tags import OUTSIDE
 from sequst.experiments.grouping import Group, Rows, in_order, of_group, over_rounds, rank, rows_of, scores_of, variant_of
 from sequst.experiments.results import Lines, Results
+from sequst.experiments.sentences import LINE, draw_texts, lay_out
 from sequst.experiments.tables import paper_figure
 from sequst.extras import needed
 from sequst.files import atomic_text, write_bytes
 
-_LOOKS: Sequence[tuple[str, str, Any]] = (
-    ("#000000", "o", "-"), ("#0b5fa5", "s", "--"), ("#d1731a", "^", "-."), ("#4aa3a2", "D", ":"), ("#8c4b9e", "v", (0, (5, 1))),
-    ("#7a7a7a", "P", (0, (3, 1, 1, 1))), ("#b0892a", "X", (0, (1, 1))),
-)  # fmt: skip
-"""A colour, a mark and a kind of line for every series: the last two tell them apart where there is no colour."""
+_COLOURS = ("#000000", "#0b5fa5", "#d1731a", "#4aa3a2", "#8c4b9e", "#7a7a7a")
+_MARKS = ("o", "s", "^", "D", "v", "P", "X")
+_LINES: Sequence[Any] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 _STYLE = {
     "svg.hashsalt": "sequst", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
     "grid.alpha": 0.3, "legend.frameon": False, "axes.axisbelow": True,
@@ -123,7 +122,11 @@ def _legend(drawing: Any, names: Sequence[str], looks: Mapping[str, tuple[str, s
 
 
 def _looks(names: Sequence[str]) -> dict[str, tuple[str, str, Any]]:
-    return {name: _LOOKS[number % len(_LOOKS)] for number, name in enumerate(names)}
+    """A colour, a mark and a kind of line for every series. Marks and lines tell seven apart where there is no colour; marks
+    with colours, 42."""
+    return {
+        name: (_COLOURS[i % len(_COLOURS)], _MARKS[i % len(_MARKS)], _LINES[i % len(_LINES)]) for i, name in enumerate(names)
+    }
 
 
 def _deviation(values: Sequence[float]) -> float:
@@ -269,7 +272,9 @@ def _words(group: Group, lines: Lines, names: Rows) -> list[Figure]:
         draw = functools.partial(_draw_words, methods=methods, rows=rows)
         title = f"{group.title}: words of {dataset}"
         heading = ["method", "word", "type", "x", "y"]
-        made.append(Figure(f"{_name('words', group)}-{dataset}", title, caption, heading, rows, 3.6, draw))
+        made.append(
+            Figure(f"{_name('words', group)}-{dataset}", title, caption, heading, rows, 0.8 + _height(len(methods)), draw)
+        )
     return made
 
 
@@ -282,14 +287,9 @@ def _draw_words(drawing: Any, methods: Sequence[str], rows: Sequence[Sequence[An
             colour, marker, _ = looks[type_]
             if points:
                 panel.scatter(*zip(*points, strict=True), s=9, color=colour, marker=marker, alpha=0.6, linewidths=0)
-        panel.set_xticks([])
-        panel.set_yticks([])
-        panel.grid(False)
+        panel.set_axis_off()
+        panel.set_aspect("equal")
     _legend(drawing, types, looks, lines=False)
-
-
-_LINE, _GAP, _EDGE = 34.0, 7.0, 6.0
-"""Of sentences, in points: from line to line, between words, at the edges."""
 
 
 def _cases(group: Group, lines: Lines, names: Rows) -> list[Figure]:
@@ -309,56 +309,8 @@ def _cases(group: Group, lines: Lines, names: Rows) -> list[Figure]:
         "wrong one is underlined, with the true tag after it. Of each run one sentence of which selection leaves out what is "
         "wrong, and one of which it does not; most sentences have no wrong word."
     )
-    layout = _layout(shown)
-    height = (layout[-1][1] + _LINE) / 72
-    draw = functools.partial(_draw_cases, layout=layout, height=height)
-    return [Figure(_name("cases", group), f"{group.title}: pseudo-labelled sentences", caption, heading, rows, height, draw)]
-
-
-Text = tuple[float, float, str, Mapping[str, Any], float]
-"""Left, top, text, how it looks, and how long a line to draw below it; in points."""
-
-
-def _layout(lines: Lines) -> list[Text]:
-    """Words from left to right, broken into lines, each with its label below it."""
-    texts: list[Text] = []
-    top, right = _EDGE + 10, _WIDTH * 72 - _EDGE
-    for line in lines:
-        told = f"{line['dataset']}, {line['method']}, seed {line['seed']}: {line['kind']}"
-        texts.append((_EDGE, top, told, {"fontsize": 9, "color": "#555555", "style": "italic"}, 0.0))
-        left, top = _EDGE, top + 20
-        for word, label, tag, chosen in zip(line["words"], line["labels"], line["tags"], line["selected"], strict=True):
-            look = {"fontsize": 10.5, "weight": "bold" if chosen else "normal", "color": "#000000" if chosen else "#666666"}
-            below = label if label != OUTSIDE else ""
-            if label != tag:
-                below = f"{label} (true: {tag})"
-            small = {"fontsize": 7, "color": "#b3261e" if label != tag else "#0b5fa5"}
-            wide = _text_width(word, look)
-            step = max(wide, _text_width(below, small) if below else 0.0) + _GAP
-            if left + step > right and left > _EDGE:
-                left, top = _EDGE, top + _LINE
-            texts.append((left, top, word, look, wide if label != tag else 0.0))
-            if below:
-                texts.append((left, top + 12, below, small, 0.0))
-            left += step
-        top += _LINE + 4
-    return texts
-
-
-def _text_width(text: str, look: Mapping[str, Any]) -> float:
-    """In points."""
-    font = needed("matplotlib.font_manager", "figures").FontProperties(weight=look.get("weight", "normal"))
-    path = needed("matplotlib.textpath", "figures").TextPath((0, 0), text, size=look["fontsize"], prop=font)
-    return float(path.get_extents().width)
-
-
-def _draw_cases(drawing: Any, layout: Sequence[Text], height: float) -> None:
-    drawing.set_layout_engine("none")
-    panel = drawing.add_axes((0, 0, 1, 1))
-    panel.set_axis_off()
-    panel.set_xlim(0, _WIDTH * 72)
-    panel.set_ylim(height * 72, 0)
-    for left, top, text, look, underlined in layout:
-        panel.text(left, top, text, parse_math=False, va="baseline", **look)
-        if underlined:
-            panel.plot([left, left + underlined], [top + 3, top + 3], color="#b3261e", linewidth=1.4)
+    texts = lay_out(shown, 72 * _WIDTH)
+    height = texts[-1][1] + LINE
+    draw = functools.partial(draw_texts, texts=texts, width=72 * _WIDTH, height=height)
+    title = f"{group.title}: pseudo-labelled sentences"
+    return [Figure(_name("cases", group), title, caption, heading, rows, height / 72, draw)]

@@ -58,7 +58,7 @@ class Finished:
     @property
     def beliefs(self) -> Beliefs | None:
         """Of the first teacher; none without self-training."""
-        path = self.directory.phase(1, "beliefs") / "beliefs.npz"
+        path = self.directory.beliefs(1)
         return Beliefs.from_file(path) if path.is_file() else None
 
 
@@ -112,7 +112,7 @@ def cases(run: Finished) -> Lines:
     beliefs = run.beliefs
     if beliefs is None:
         return []
-    selected = select_words(selector_of(run.settings.selection), beliefs, run.settings.seed, 1)
+    selected = run.directory.selection(1)
     names, found = run.result.tagger.labels, {}  # type: ignore[var-annotated]
     for number, sentence in enumerate(run.unlabeled):
         place = slice(*beliefs.starts[number : number + 2])

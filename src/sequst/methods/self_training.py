@@ -128,7 +128,7 @@ def self_train(run: Run, parts: Parts) -> Tagger:
             run.progress.note(f"warning: {nothing.splitlines()[0]}; stopping")
             best = [place for place in best if place[0] < round_ - 1]
             break
-        run.last_selection = beliefs, selected
+        run.keep_selection(round_, beliefs, selected)
 
         student = run.new_tagger(round_, "student")
         examples = run.pseudo_examples(student, beliefs, selected)

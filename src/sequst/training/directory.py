@@ -13,18 +13,24 @@ summary.json     the final figures; a run that has it is finished
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import logging
 import shlex
 import shutil
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
 
 from sequst.errors import SequstError, UsageError
-from sequst.files import atomic_folder, explained, lock, read_json, require_free, write_json
+from sequst.files import atomic_folder, explained, lock, read_json, require_free, write_bytes, write_json
 from sequst.training.data import DataFile, Files
 from sequst.training.settings import Settings, load_settings, save_settings
 from sequst.training.state import load_state, save_state
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 log = logging.getLogger(__name__)
 
@@ -121,6 +127,23 @@ class RunDirectory:
 
     def phase(self, round_: int, name: str) -> Path:
         return self.path / "rounds" / str(round_) / name
+
+    def beliefs(self, round_: int) -> Path:
+        """Where a round keeps what its teacher believes of the unlabelled words."""
+        return self.phase(round_, "beliefs") / "beliefs.npz"
+
+    def keep_selection(self, round_: int, selected: NDArray[np.bool_]) -> None:
+        buffer = io.BytesIO()
+        np.save(buffer, selected)
+        write_bytes(self._selection(round_), buffer.getvalue(), "free some space, then continue with --resume")
+
+    def selection(self, round_: int) -> NDArray[np.bool_]:
+        """Which of the unlabelled words a round selected."""
+        selected: NDArray[np.bool_] = np.load(self._selection(round_), allow_pickle=False)
+        return selected
+
+    def _selection(self, round_: int) -> Path:
+        return self.phase(round_, "beliefs") / "selected.npy"
 
     def outcome(self, round_: int, name: str) -> dict[str, Any] | None:
         """What a finished phase left, its weights included."""

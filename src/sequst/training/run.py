@@ -158,7 +158,7 @@ class Run:
         The passes of MC dropout are made where it must be known how `uncertain` the teacher is, or where labels are their mean.
         `labels` are of the kind that the settings ask for, or of this one.
         """
-        path = self.directory.phase(round_, "beliefs") / "beliefs.npz"
+        path = self.directory.beliefs(round_)
         labels = labels or self.settings.pseudo_labels
         kind = _PROBABILITIES[labels]
         if not path.is_file():
@@ -179,6 +179,11 @@ class Run:
         beliefs = Beliefs.from_file(path)
         self.seconds += beliefs.seconds
         return beliefs
+
+    def keep_selection(self, round_: int, beliefs: Beliefs, selected: NDArray[np.bool_]) -> None:
+        """Remember which words a round selected, here for the report and on disk for whoever keeps the rounds."""
+        self.last_selection = beliefs, selected
+        self.directory.keep_selection(round_, selected)
 
     def pseudo_examples(self, tagger: Tagger, beliefs: Beliefs, selected: NDArray[np.bool_]) -> Examples:
         """The unlabelled sentences with the teacher's labels, and the labelled ones where they are to be mixed in; sentences
