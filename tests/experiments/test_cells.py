@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,10 +10,10 @@ from sequst.corpus.counting import count_types
 from sequst.corpus.generated import generate
 from sequst.corpus.writing import write_conll
 from sequst.errors import SequstError, UsageError
-from sequst.experiments.__main__ import main
 from sequst.experiments.benchmarks import read_part
 from sequst.experiments.cells import Cell
 from sequst.experiments.grid import run_cells
+from sequst.experiments.recipe import load_cells
 from sequst.experiments.results import KEYS, key_of, read_results
 
 SHORT = "teacher.min_steps=4 teacher.epochs=0.1 teacher.evaluations=1"
@@ -94,24 +95,36 @@ def test_the_same_cell_twice_runs_once(benchmark: Path, tiny_encoder: str, tmp_p
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--dataset", "nope"], 1, "error: 1 of 1 cells failed"),
-        (["--dataset", "x", "--method", "sts"], 1, "error: unknown method 'sts'; did you mean 'sst'?"),
-        (["--dataset", "x", "--jobs", "0"], 2, "--jobs 0: at least 1"),
-        (["--dataset", "x", "--method", "sst"], 2, "which --shots K leaves"),
+        (["main-10shot", "--dataset", "nope"], 2, "nope"),
+        (["main-10shot", "--method", "sts"], 2, "error: unknown method 'sts'; did you mean 'sst'?"),
+        (["main-10shot", "--jobs", "0"], 2, "--jobs"),
+        (["full-data", "--method", "sst"], 2, "with all shots none are left"),
+        (["main-10shot", "--set", "teacher.epoch=1"], 2, "did you mean 'teacher.epochs'?"),
+        (["main-10shot", "--head", "crff"], 2, "crff"),
+        (["nothing.jsonl"], 2, "nothing.jsonl: no such file"),
     ],
 )
 def test_misuse_is_said_without_a_traceback(
-    arguments: list[str],
-    code: int,
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: list[str], code: int, message: str, benchmark: Path, tmp_path: Path, sequst: Callable[..., Any]
 ) -> None:
-    given = ["--experiment", "e", "--seed", "12", "--commit", "abc", "--output", str(tmp_path / "r.jsonl"), *arguments]
-    monkeypatch.setattr(sys, "argv", ["experiments", *given])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    shown = capsys.readouterr().err + (stop.value.code if isinstance(stop.value.code, str) else "")
-    assert message in shown
-    assert stop.value.code == code or code == 1
+    more = [] if "--dataset" in arguments else ["--dataset", "ours"]
+    done = sequst("experiment", "run", *arguments, *more, "--data", benchmark, "--output", tmp_path / "o", "--commit", "c")
+    assert done.returncode == code
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_of_results_is_a_recipe_of_its_own(benchmark: Path, tiny_encoder: str, tmp_path: Path) -> None:
+    cells = [
+        Cell("t", "ours", 1, recipe=SHORT, encoder=tiny_encoder, shots=2),
+        Cell("t", "ours", 2, recipe=SHORT, encoder="bilstm", head="crf", shots=3, score_on="pool", sampler="mentions"),
+    ]
+    results = tmp_path / "r.jsonl"
+    run_cells(cells, benchmark, results, commit="abc", device="cpu")
+    again = load_cells(str(results), encoders=[tiny_encoder, "bilstm"])
+    assert sorted(again, key=lambda cell: cell.seed) == cells
+    assert run_cells(again, benchmark, results, commit="abc", device="cpu") == []  # they are the same cells
+    assert load_cells(str(results), encoders=["bilstm"]) == load_cells(str(results), heads=["crf"]) == cells[1:]
+    assert load_cells(str(results), ["patience=3"], seeds=[2])[0].recipe == f"{SHORT} patience=3"
+    with pytest.raises(UsageError, match="no line of such a cell"):
+        load_cells(str(results), datasets=["conll03"])

@@ -65,6 +65,11 @@ def test_settings_of_a_method_or_an_encoder(write: Callable[..., Path]) -> None:
     assert {c.method for c in recipe.narrowed(methods=("sst",), seeds=()).cells()} == {"sst"}
 
 
+def test_variants_multiply_the_cells(write: Callable[..., Path]) -> None:
+    path = write("v.yaml", "datasets: a\nseeds: [1]\nsettings: [patience=3]\nvariants: [default, max_rounds=2 patience=1]\n")
+    assert [cell.recipe for cell in load_recipe(str(path)).cells()] == ["patience=3", "patience=3 max_rounds=2 patience=1"]
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -77,6 +82,8 @@ def test_settings_of_a_method_or_an_encoder(write: Callable[..., Path]) -> None:
         ("datasets: [a]\nscore_on: train\n", "is none of test, pool, dev"),
         ("datasets: [a]\npool: -1\n", "pool must be a whole number above 0"),
         ("datasets: [a]\nsettings: [teacher.epoch=1]\n", "did you mean 'teacher.epochs'?"),
+        ("datasets: [a]\nvariants: [patience]\n", "patience"),
+        ("datasets: [a]\nkeep: [models]\n", "'models' is none of cases, words"),
         ("datasets: [a]\ndraws: 3\n", "draws need a space"),
         ("datasets: [a\n", "not valid YAML"),
         ("- a\n", "expected names and values"),

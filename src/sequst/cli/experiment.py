@@ -26,7 +26,7 @@ def recipes() -> None:
 
 @experiment.command("run")
 def run(
-    recipe: Annotated[str, typer.Argument(help="A recipe by its name, or a YAML file.")],
+    recipe: Annotated[str, typer.Argument(help="A recipe by its name, a YAML file, or results to run again.")],
     output: Annotated[str, typer.Option(help="Folder of the results; cells that are in it are not run again.", metavar="DIR")],
     data: Annotated[
         str, typer.Option(help="Folder of the benchmarks; else that of SEQUST_DATA.", metavar="DIR", envvar="SEQUST_DATA")
@@ -54,14 +54,12 @@ def run(
     from sequst.cli.console import note
     from sequst.experiments.benchmarks import read_part
     from sequst.experiments.grid import Told, run_grid
-    from sequst.experiments.recipe import load_recipe
+    from sequst.experiments.recipe import load_cells
 
-    named = load_recipe(recipe)
-    chosen = named.narrowed(
-        datasets=tuple(dataset or ()), methods=tuple(method or ()), encoders=tuple(encoder or ()), heads=tuple(head or ()),
-        seeds=tuple(seed or ()), settings=(*named.settings, *(override or ())),
+    cells = load_cells(
+        recipe, override or (), datasets=dataset or (), methods=method or (), encoders=encoder or (), heads=head or (),
+        seeds=seed or (),
     )  # fmt: skip
-    cells = chosen.cells()
     for cell in {cell.dataset: cell for cell in cells}.values():  # what is not there is said before anything runs
         read_part(Path(data), cell.dataset, "train")
     folder = Path(output)

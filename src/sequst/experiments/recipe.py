@@ -5,16 +5,17 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Literal, cast
 
 import yaml
 
 from sequst.errors import UsageError, nearest, shorten
 from sequst.experiments.cells import Cell
+from sequst.experiments.results import read_results
 from sequst.methods.registry import find_method
 
 SEEDS = (12, 21, 42, 87, 100)
@@ -40,6 +41,8 @@ class Recipe:
     settings: tuple[str, ...] = ()
     settings_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Further ones for a method or an encoder, by its name."""
+    variants: tuple[str, ...] = ("default",)
+    """Every cell is run with each: `default`, or further settings, separated by spaces."""
     score_on: Literal["test", "pool", "dev"] = "test"
     draws: int = 0
     """Random draws of the space for every method; 0 for none."""
@@ -50,15 +53,17 @@ class Recipe:
     def cells(self) -> list[Cell]:
         """Seeds and draws vary slowest, so that what is done early says something of everything."""
         rows = itertools.product(
-            range(max(1, self.draws)), self.seeds, self.shots, self.datasets, self.methods, self.encoders, self.heads
-        )
+            range(max(1, self.draws)), self.seeds, self.shots, self.datasets, self.methods, self.encoders, self.heads,
+            self.variants,
+        )  # fmt: skip
         return [self._cell(*row) for row in rows]
 
     def _cell(
-        self, draw: int, seed: int, shots: int | None, dataset: str, method: str, encoder: str, head: str
-    ) -> Cell:  # fmt: skip
+        self, draw: int, seed: int, shots: int | None, dataset: str, method: str, encoder: str, head: str, variant: str
+    ) -> Cell:
         learns = find_method(method).unlabeled
         settings = [*self.settings, *self.settings_of.get(method, ()), *self.settings_of.get(encoder, ())]
+        settings += [] if variant == "default" else variant.split()
         if self.draws:
             rng = random.Random(f"{self.name} {method} {draw}")
             settings += [f"{name}={rng.choice(values)}" for name, values in self.space.items()]
@@ -70,6 +75,53 @@ class Recipe:
     def narrowed(self, **choices: Any) -> Recipe:
         """The same with these lists in place of its own, where they are not empty."""
         return dataclasses.replace(self, **{name: values for name, values in choices.items() if values})
+
+
+def load_cells(name: str, override: Sequence[str] = (), **choices: Sequence[Any]) -> list[Cell]:
+    """The cells of a recipe, by its name or from a YAML file, or those that a file of results has lines of.
+
+    `choices` (datasets, methods, encoders, heads, seeds) stand in place of a recipe's lists where they are not empty, and
+    `override` on top of its settings. Of a file of results they choose the cells to run again; lines know an encoder by its
+    folder's name.
+    """
+    chosen = {key: tuple(values) for key, values in choices.items() if values}
+    if name.endswith(".jsonl"):
+        cells = _cells_again(Path(name), override, **chosen)
+    else:
+        recipe = load_recipe(name)
+        cells = recipe.narrowed(**chosen, settings=(*recipe.settings, *override)).cells()
+    for cell in cells:
+        if cell.shots is None and find_method(cell.method).unlabeled:
+            raise UsageError(f"method {cell.method} learns from unlabelled sentences, and with all shots none are left")
+    return cells
+
+
+def _cells_again(path: Path, override: Sequence[str], encoders: Sequence[str] = (), **chosen: Sequence[Any]) -> list[Cell]:
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file")
+    folders = {PurePath(encoder).name: encoder for encoder in encoders}
+    cells = [_cell_of(line, folders, override) for line in read_results(path)]
+    cells = [cell for cell in cells if all(getattr(cell, key.removesuffix("s")) in chosen[key] for key in chosen)]
+    cells = [cell for cell in cells if not encoders or cell.encoder in encoders]
+    if not cells:
+        raise UsageError(f"{path}: it has no line of such a cell")
+    return cells
+
+
+def _cell_of(line: Mapping[str, Any], encoders: Mapping[str, str], override: Sequence[str]) -> Cell:
+    """The cell that a line of results is of."""
+    known = {item.name for item in dataclasses.fields(Cell)}
+    facts = {name: value for name, value in line.items() if name in known}
+    experiment, _, score_on = line["experiment"].partition("@")
+    settings = [*(() if line["recipe"] == "default" else line["recipe"].split()), *override]
+    encoder = encoders.get(line["encoder"], line["encoder"])
+    more = {
+        "experiment": experiment,
+        "score_on": score_on or "test",
+        "encoder": encoder,
+        "recipe": " ".join(settings) or "default",
+    }
+    return Cell(**{**facts, **more})
 
 
 def recipe_names() -> list[str]:
@@ -93,6 +145,7 @@ def load_recipe(name: str) -> Recipe:
 
 _LISTS = {
     "datasets": str, "methods": str, "encoders": str, "heads": str, "shots": int, "seeds": int, "settings": str, "keep": str,
+    "variants": str,
 }  # fmt: skip
 _CHOICES = {
     "heads": ("softmax", "crf"), "sampler": ("sentences", "mentions"), "score_on": ("test", "pool", "dev"),
