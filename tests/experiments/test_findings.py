@@ -11,7 +11,8 @@ from sequst.corpus.generated import generate
 from sequst.corpus.writing import write_conll
 from sequst.experiments import findings
 from sequst.experiments.cells import Cell, run_cell
-from sequst.experiments.results import append_lines, key_of, read_findings
+from sequst.experiments.grouping import first_teachers, variant_of
+from sequst.experiments.results import Results, append_lines, key_of, read_findings
 from sequst.tagger.tagger import Tagger
 
 BRIEF = (
@@ -51,6 +52,12 @@ def test_the_round_that_is_kept_has_the_score_of_the_cell(found: Found) -> None:
     assert kept["f1"] == line["f1"]
     assert len({each["f1"] for each in rounds}) > 1
     assert all(key_of(each) == key_of(line) for lines in kinds.values() for each in lines)
+
+
+def test_the_first_teacher_is_fine_tuning(found: Found, data: Path, tiny_encoder: str) -> None:
+    line, _ = run_cell(Cell("t", "ours", 1, "finetune", BRIEF, tiny_encoder, shots=5), data, "abc", "cpu")
+    [teacher] = first_teachers(Results.of([found[0]], rounds=found[1]["rounds"]))
+    assert (teacher["f1"], variant_of(teacher)) == (line["f1"], variant_of(line))
 
 
 def test_strategies_are_compared_on_the_words_of_the_first_round(found: Found) -> None:

@@ -83,9 +83,9 @@ def write_figures(figures: Sequence[Figure], folder: Path) -> list[Path]:
 def figures_of(results: Results) -> list[Figure]:
     """All that the results have something for, group by group."""
     rows, made = rows_of(results), []
-    for group, (scores, ceiling, _) in scores_of(results, rows).items():
+    for group, scored in scores_of(results, rows).items():
         kept = {kind: of_group(found, group) for kind, found in results.findings.items()}
-        made += _scores(group, scores, ceiling)
+        made += _scores(group, scored.scores, scored.ceiling)
         made += _rounds(group, kept.get("rounds", []), rows)
         made += _reliability(group, kept.get("reliability", []), rows)
         made += _words(group, kept.get("words", []), rows)

@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 from sequst.errors import UsageError
 from sequst.experiments import paper
+from sequst.experiments.cells import Cell
 from sequst.experiments.results import Lines, Results
-from sequst.methods.registry import METHODS
+from sequst.methods.registry import METHODS, find_method
+from sequst.tagger.shape import BILSTM
 
 
 class Group(NamedTuple):
@@ -70,9 +72,25 @@ class Scored(NamedTuple):
     """dataset -> F1 of fine-tuning on all of its training set."""
     caps: set[int]
     """Unlabelled sentences at most."""
+    teachers: set[str]
+    """Datasets on which some of fine-tuning's scores are those of a self-training's first teacher."""
+
+
+def first_teachers(results: Results) -> Lines:
+    """Self-training begins with fine-tuning: where it kept the score of its first teacher, that is a line of fine-tuning too.
+    Not of a BiLSTM, which there knows the words of the unlabelled sentences as well."""
+    finetune = find_method("finetune")
+    lines = []
+    for line in results.found("rounds"):
+        if line["round"] == 0 and line.get("f1") is not None and line["encoder"] != BILSTM:
+            cell = Cell("", line["dataset"], line["seed"], finetune.name, line["recipe"], line["encoder"], line["head"])
+            settings = cell.settings().hash(finetune.unused)
+            lines.append({**line, "method": finetune.name, "settings_hash": settings})
+    return lines
 
 
 def scores_of(results: Results, rows: Rows) -> dict[Group, Scored]:
+    """By group. A score of fine-tuning that is missing is that of a first teacher, where there is one."""
     ceilings: dict[tuple[str, str, str], dict[int, float]] = defaultdict(dict)
     groups: dict[Group, dict[tuple[str, str], dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     caps: dict[Group, set[int]] = defaultdict(set)
@@ -88,6 +106,13 @@ def scores_of(results: Results, rows: Rows) -> dict[Group, Scored]:
             raise UsageError(f"two results for {what}; give the folders of one experiment at a time")
         seeds[line["seed"]] = line["f1"]
         caps[group] |= {line["pool"]} if line["pool"] is not None else set()
+    teachers: dict[Group, set[str]] = defaultdict(set)
+    for line in first_teachers(results):
+        group, row = group_of(line), rows.get(variant_of(line), line["method"])
+        seeds = groups[group][line["dataset"], row]
+        if line["seed"] not in seeds:
+            seeds[line["seed"]] = line["f1"]
+            teachers[group].add(line["dataset"])
     found = {}
     for group, scores in sorted(groups.items()):
         ceiling = {
@@ -95,7 +120,7 @@ def scores_of(results: Results, rows: Rows) -> dict[Group, Scored]:
             for (dataset, encoder, head), seeds in ceilings.items()
             if (encoder, head) == (group.encoder, group.head)
         }
-        found[group] = Scored(scores, ceiling, caps[group])
+        found[group] = Scored(scores, ceiling, caps[group], teachers[group])
     return found
 
 

@@ -8,9 +8,22 @@ from collections.abc import Mapping, Sequence
 
 from sequst.evaluation.paired import paired_test
 from sequst.experiments import paper
-from sequst.experiments.grouping import Group, Rows, Scores, by_row, in_order, of_group, over_rounds, rank, rows_of, scores_of
+from sequst.experiments.grouping import (
+    Group,
+    Rows,
+    Scored,
+    Scores,
+    by_row,
+    in_order,
+    of_group,
+    over_rounds,
+    rank,
+    rows_of,
+    scores_of,
+)
 from sequst.experiments.rendering import Table
 from sequst.experiments.results import STRATEGIES, Lines, Results
+from sequst.tagger.shape import BILSTM
 
 MISSING = "-"
 
@@ -19,8 +32,9 @@ def tables_of(results: Results, baseline: str = "sst") -> list[Table]:
     """Of every group a table of scores, and one of differences to the baseline with their p values; then what was found in the
     cells, where they kept it: rounds, calibration, errors of selected words, how far the classes lie apart."""
     rows, made = rows_of(results), []
-    for group, (scores, ceiling, caps) in scores_of(results, rows).items():
-        made.append(_scores_table(group, scores, ceiling, caps))
+    for group, scored in scores_of(results, rows).items():
+        scores = scored.scores
+        made.append(_scores_table(group, scored))
         made += _differences(group, scores, baseline)
         made += _rounds(group, of_group(results.found("rounds"), group), rows)
         made += _selection(group, of_group(results.found("selection"), group))
@@ -39,7 +53,8 @@ def _methods(scores: Scores) -> list[str]:
     return sorted({method for _, method in scores}, key=rank)
 
 
-def _scores_table(group: Group, scores: Scores, ceiling: Mapping[str, float], caps: set[int]) -> Table:
+def _scores_table(group: Group, scored: Scored) -> Table:
+    scores, ceiling, caps, teachers = scored
     columns = _columns(scores)
     rows = [["full data", "ours", *(_number(ceiling.get(dataset)) for dataset in columns), _average(ceiling)]]
     theirs = {d: figure.f1 for d in columns if (figure := paper.figure(d, "finetune", None)) is not None}
@@ -59,10 +74,15 @@ def _scores_table(group: Group, scores: Scores, ceiling: Mapping[str, float], ca
     notes = [
         "ours: mean ± standard deviation (runs) of the test F1; gap closed: (method - fine-tuning) / (full data - fine-tuning)",
         "averages are over the six sets of the paper, recomputed, and only where all six are there",
-        "the paper does not describe its BiLSTM" if group.encoder == "bilstm" else "the paper's encoder is bert-base-uncased",
+        "the paper does not describe its BiLSTM" if group.encoder == BILSTM else "the paper's encoder is bert-base-uncased",
     ]
     if caps:
         notes.append(f"unlabelled sentences at most: {', '.join(f'{cap:,}' for cap in sorted(caps))}")
+    if teachers:
+        where = ", ".join(in_order(teachers))
+        notes.append(
+            f"self-training begins with fine-tuning: some runs of finetune on {where} are the first teachers of others"
+        )
     printed_here = [f"{group.shots}-shot, {method}," for method in _methods(scores)]
     if paper_figure(group, columns[0], "finetune") is not None:
         notes += [f"the paper, {erratum}" for erratum in paper.errata() if erratum.place.startswith(tuple(printed_here))]
@@ -71,7 +91,7 @@ def _scores_table(group: Group, scores: Scores, ceiling: Mapping[str, float], ca
 
 
 def paper_figure(group: Group, dataset: str, method: str) -> paper.Figure | None:
-    encoder = "bilstm" if group.encoder == "bilstm" else paper.ENCODER
+    encoder = BILSTM if group.encoder == BILSTM else paper.ENCODER
     return paper.figure(dataset, method.split(" ")[0], group.shots, encoder, group.head)
 
 

@@ -22,8 +22,8 @@ from sequst.errors import SequstError, UsageError, shorten
 from sequst.evaluation.evaluating import Evaluation, evaluate
 from sequst.inputs import STDIN, require_one_stdin
 from sequst.methods.registry import Method, find_method
-from sequst.tagger.making import BILSTM
 from sequst.tagger.pretrained import PACKAGED
+from sequst.tagger.shape import BILSTM
 from sequst.tagger.tagger import Tagger, pick_device
 from sequst.tagger.vectors import GLOVE
 from sequst.training.data import Data, DataFile, Files, load_data

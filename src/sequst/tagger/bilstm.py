@@ -22,7 +22,7 @@ from sequst.errors import SequstError
 from sequst.files import read_json, write_json
 from sequst.tagger.batches import Batch
 from sequst.tagger.encoder import Encoder
-from sequst.tagger.shape import BiLstmShape
+from sequst.tagger.shape import BILSTM, BiLstmShape
 from sequst.tagger.vocabulary import UNKNOWN, UNKNOWN_CHARACTER, Vocabulary, WordSplitter
 from sequst.tagger.windows import Splitter
 
@@ -36,7 +36,7 @@ _WINDOW = 3
 class BiLstm(Encoder):
     """Its states are what all layers say of a word, one after the other; each layer the reading from the left first."""
 
-    kind = "bilstm"
+    kind = BILSTM
     pad_id = UNKNOWN
     vectors: Tensor
     """(V + 1, E): vectors of a file, with a row of 0 for unknown words; without rows where they are learnt. They are no part of

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from sequst.corpus.checking import Finding
 from sequst.corpus.reading import Reading
-from sequst.tagger.making import BILSTM
 from sequst.tagger.pretrained import load_tokenizer
+from sequst.tagger.shape import BILSTM
 from sequst.tagger.vocabulary import Vocabulary, WordSplitter
 from sequst.tagger.windows import Splitter, SubwordSplitter
 

@@ -8,12 +8,10 @@ import torch
 
 from sequst.tagger.bilstm import BiLstm
 from sequst.tagger.encoder import Encoder
-from sequst.tagger.shape import BiLstmShape
+from sequst.tagger.shape import BILSTM, BiLstmShape
 from sequst.tagger.transformer import Transformer
 from sequst.tagger.vectors import load_vectors
 from sequst.tagger.vocabulary import Vocabulary
-
-BILSTM = BiLstm.kind
 
 
 def new_encoder(name: str, labels: list[str], seed: int, text: Iterable[Sequence[str]], shape: BiLstmShape) -> Encoder:

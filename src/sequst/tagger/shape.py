@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+BILSTM = "bilstm"
+"""The name of an encoder that is not pretrained."""
+
 
 @dataclass(frozen=True)
 class BiLstmShape:

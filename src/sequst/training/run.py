@@ -21,7 +21,7 @@ from sequst.errors import SequstError, UsageError
 from sequst.evaluation.evaluating import evaluate
 from sequst.files import write_bytes
 from sequst.tagger.batches import Batch, collate
-from sequst.tagger.making import BILSTM
+from sequst.tagger.shape import BILSTM
 from sequst.tagger.tagger import Tagger, labels_of, pick_device
 from sequst.tagger.vectors import load_vectors
 from sequst.tagger.vocabulary import UNKNOWN, Vocabulary

@@ -22,7 +22,7 @@ import yaml
 
 from sequst.errors import UsageError, nearest, shorten
 from sequst.files import atomic_text
-from sequst.tagger.shape import BiLstmShape
+from sequst.tagger.shape import BILSTM, BiLstmShape
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,7 @@ class Settings:
         without = {"seed", "device", "checkpoint_seconds", "keep_rounds", *unused}
         without |= set() if self.dev_shots else {"dev_shots"}  # younger than the oldest results, as is the head
         without |= {"head", "crf"} if self.head == "softmax" else set()
-        without |= {"bilstm"} if self.encoder != "bilstm" else set()
+        without |= {"bilstm"} if self.encoder != BILSTM else set()
         if self.pseudo_labels == "mean" and "pseudo_labels" not in unused:
             without.discard("uncertainty")  # whose passes the labels are the mean of
         kept = {name: value for name, value in to_dict(self).items() if name not in without}
