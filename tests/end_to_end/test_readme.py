@@ -72,39 +72,75 @@ def test_the_table_of_the_readme_is_what_the_results_say() -> None:
     assert f"{full:.2f}" in README
 
 
+def test_every_file_of_results_can_be_run_again() -> None:
+    from sequst.experiments.recipe import load_cells
+    from sequst.experiments.results import FINDINGS, read_results
+
+    files = [path for path in (REPOSITORY / "results").glob("*.jsonl") if path.suffixes[0].strip(".") not in FINDINGS]
+    assert len(files) >= 12
+    for path in files:
+        cells = load_cells(str(path))
+        assert len(cells) == len(read_results(path))
+        for recipe in {cell.recipe: cell for cell in cells}.values():
+            recipe.settings()  # its overrides are still understood
+
+
+MAIN = [REPOSITORY / "results" / f"{name}.jsonl" for name in ("main-10shot", "full-data", "self-training")]
+
+
+def test_the_figures_of_the_docs_are_of_the_results() -> None:
+    """After new results: `sequst experiment figures` of these files with --output docs/images, without the SVG."""
+    from sequst.experiments.figures import figures_of
+    from sequst.experiments.results import Results
+
+    for figure in figures_of(Results.load(MAIN)):
+        assert (REPOSITORY / f"docs/images/{figure.name}.csv").read_text(encoding="utf-8") == figure.csv()
+        assert (REPOSITORY / f"docs/images/{figure.name}.png").is_file()
+
+
 def test_the_tables_of_self_training_are_what_the_results_say() -> None:
     import statistics
 
-    from sequst.experiments.results import KEYS, key_of, read_results
+    from sequst.evaluation.paired import paired_test
+    from sequst.experiments import paper
+    from sequst.experiments.grouping import rows_of, scores_of
+    from sequst.experiments.results import KEYS, Results
 
     page = (REPOSITORY / "docs/concepts/self-training.md").read_text(encoding="utf-8")
-    lines = read_results(REPOSITORY / "results" / "self-training.jsonl")
-    rounds = read_results(REPOSITORY / "results" / "self-training.rounds.jsonl")
-    assert all(tuple(line) == KEYS for line in lines)
-    assert {key_of(line) for line in rounds} == {key_of(line) for line in lines if line["method"] != "finetune"}
-    datasets = ("mit_restaurant", "conll03", "snips")
+    results = Results.load(MAIN)
+    assert all(tuple(line) == KEYS for line in results.lines)
+    [scored] = scores_of(results, rows_of(results)).values()
+    datasets = paper.datasets()
     for method, name in (("finetune", "fine-tuning"), ("sst", "SST"), ("sequst", "SeqUST")):
-        row = [name]
-        for dataset in datasets:
-            scores = [line["f1"] for line in lines if (line["dataset"], line["method"]) == (dataset, method)]
-            assert len(scores) == 3
-            row.append(f"{statistics.mean(scores):.2f} ± {statistics.stdev(scores):.2f}")
+        found = [list(scored.scores[dataset, method].values()) for dataset in datasets]
+        assert {len(runs) for runs in found} == {5}
+        row = [name, *(f"{statistics.mean(runs):.2f} ± {statistics.stdev(runs):.2f}" for runs in found)]
+        row.append(f"{statistics.mean(map(statistics.mean, found)):.2f}")
         for text in (README, page):
             assert f"| {' | '.join(row)} |" in text
-    gains = ["SeqUST less SST, seed by seed"]
+    full = [f"{scored.ceiling[dataset]:.2f}" for dataset in datasets if dataset in scored.ceiling]
+    assert all(f"| all of the training set, one seed | {' | '.join(full)} | " in text for text in (README, page))
+    row, all_ours, all_theirs = ["SeqUST less SST (p)"], [], []
     for dataset in datasets:
-        f1 = {(line["method"], line["seed"]): line["f1"] for line in lines if line["dataset"] == dataset}
-        each = (round(f1["sequst", seed] - f1["sst", seed], 1) for seed in (12, 21, 42))
-        gains.append(", ".join(f"{gain:+.1f}" if gain else "0.0" for gain in each))
-    assert f"| {' | '.join(gains)} |" in page
-    for name, whole, chosen in (
-        ("words", "error", "selected_error"),
-        ("entity words", "entity_error", "selected_entity_error"),
+        ours, theirs = ([scored.scores[dataset, m][seed] for seed in (12, 21, 42, 87, 100)] for m in ("sequst", "sst"))
+        gain = paired_test(ours, theirs)
+        row.append(f"{gain.difference:+.2f} ({gain.p:.3f})")
+        all_ours += ours
+        all_theirs += theirs
+    gain = paired_test(all_ours, all_theirs)
+    assert f"| {' | '.join(row)} | {gain.difference:+.2f} ({gain.p:.3f}) |" in page
+    rounds = results.found("rounds")
+    for name, method, number, keys in (
+        ("round 1, words", "sequst", 1, ("error", "selected_error")),
+        ("round 1, entity words", "sequst", 1, ("entity_error", "selected_entity_error")),
+        ("round 2, words, SST", "sst", 2, ("error",)),
+        ("round 2, words, SeqUST", "sequst", 2, ("error", "selected_error")),
     ):
-        row = [f"round 1, {name}"]
+        row = [name]
         for dataset in datasets:
-            first = [line for line in rounds if (line["dataset"], line["method"], line["round"]) == (dataset, "sequst", 1)]
-            row.append(" / ".join(f"{statistics.mean(line[key] for line in first):.1f}" for key in (whole, chosen)))
+            runs = [line for line in rounds if (line["dataset"], line["method"], line["round"]) == (dataset, method, number)]
+            assert len(runs) == 5
+            row.append(" / ".join(f"{statistics.mean(line[key] for line in runs):.1f}" for key in keys))
         assert f"| {' | '.join(row)} |" in page
 
 

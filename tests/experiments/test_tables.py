@@ -122,7 +122,7 @@ def test_rounds_by_hand() -> None:
     old = {name: value for name, value in line("snips", "sst", 12, 1.0).items() if name != "f1"}
     scores, _, table = tables(lines, rounds=[*rounds, {**old, "round": 0, "teacher_f1": 9.0}])
     assert row(scores, "finetune", "ours")["conll03"] == "45.00 ± 7.07 (2)"  # the first teachers
-    assert any("finetune on conll03 are the first teachers" in note for note in scores.notes)
+    assert any("first teachers of other runs (conll03)" in note for note in scores.notes)
     assert table.heading == ["method", "round", "conll03"]
     assert table.rows == [
         ["sst", "0", "45.00 ± 7.07 (2)"], ["sst", "1", "50.00 ± 5.66 (2)"], ["sst", "2", "49.00 ± 4.24 (2)"],

@@ -28,6 +28,7 @@ _STYLE = {
     "svg.hashsalt": "sequst", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
     "grid.alpha": 0.3, "legend.frameon": False, "axes.axisbelow": True,
 }  # fmt: skip
+PAPER = "the paper"
 _WIDTH = 9.0
 """Inches."""
 
@@ -115,10 +116,14 @@ def _height(panels: int) -> float:
 def _legend(drawing: Any, names: Sequence[str], looks: Mapping[str, tuple[str, str, Any]], lines: bool = True) -> None:
     mark = needed("matplotlib.lines", "figures").Line2D
     handles = [
-        mark([], [], color=colour, marker=marker, linestyle=style if lines else "", label=name)
+        mark([], [], color=colour, marker=marker, linestyle=style if lines else "", label=name, fillstyle=_fill(name))
         for name, (colour, marker, style) in ((name, looks[name]) for name in names)
     ]
     drawing.legend(handles=handles, loc="outside lower center", ncols=min(5, len(handles)))
+
+
+def _fill(name: str) -> str:
+    return "none" if name == PAPER else "full"
 
 
 def _looks(names: Sequence[str]) -> dict[str, tuple[str, str, Any]]:
@@ -154,7 +159,7 @@ def _scores(group: Group, scores: Mapping[tuple[str, str], Mapping[int, float]],
                 if mean is not None:
                     panel.errorbar(mean, place, xerr=deviation, color="#000000", marker="o", capsize=3, linestyle="")
                 if printed is not None:
-                    panel.plot(printed, place, color="#7a7a7a", marker="D", fillstyle="none", linestyle="")
+                    panel.plot(printed, place, color="#7a7a7a", marker="D", fillstyle=_fill(PAPER), linestyle="")
             if dataset in ceiling:
                 panel.axvline(ceiling[dataset], color="#0b5fa5", linestyle="--", linewidth=1.2)
             panel.set_yticks(range(len(methods)), methods)
@@ -162,7 +167,7 @@ def _scores(group: Group, scores: Mapping[tuple[str, str], Mapping[int, float]],
             panel.set_xlabel("test F1")
         looks = {
             "ours, mean and standard deviation": ("#000000", "o", ""),
-            "the paper": ("#7a7a7a", "D", ""),
+            PAPER: ("#7a7a7a", "D", ""),
             "ours on all training data": ("#0b5fa5", "", "--"),
         }
         _legend(drawing, list(looks), looks)

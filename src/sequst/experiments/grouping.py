@@ -90,7 +90,8 @@ def first_teachers(results: Results) -> Lines:
 
 
 def scores_of(results: Results, rows: Rows) -> dict[Group, Scored]:
-    """By group. A score of fine-tuning that is missing is that of a first teacher, where there is one."""
+    """By group, that with the most datasets first. A score of fine-tuning that is missing is that of a first teacher, where
+    there is one."""
     ceilings: dict[tuple[str, str, str], dict[int, float]] = defaultdict(dict)
     groups: dict[Group, dict[tuple[str, str], dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     caps: dict[Group, set[int]] = defaultdict(set)
@@ -114,7 +115,8 @@ def scores_of(results: Results, rows: Rows) -> dict[Group, Scored]:
             seeds[line["seed"]] = line["f1"]
             teachers[group].add(line["dataset"])
     found = {}
-    for group, scores in sorted(groups.items()):
+    for group in sorted(groups, key=lambda group: (-len({dataset for dataset, _ in groups[group]}), group)):
+        scores = groups[group]
         ceiling = {
             dataset: statistics.mean(seeds.values())
             for (dataset, encoder, head), seeds in ceilings.items()

@@ -70,6 +70,11 @@ def selection_error(dataset: str, strategy: str) -> float | None:
     return None if found is None else found.f1
 
 
+def caveats() -> dict[str, str]:
+    """What keeps our figures on a dataset from being set beside the paper's."""
+    return dict(_tables()["caveats"])
+
+
 def average(method: str, shots: int | None = 10) -> float:
     """The mean over the six sets, recomputed."""
     figures = [figure(dataset, method, shots) for dataset in datasets()]

@@ -80,9 +80,8 @@ def _scores_table(group: Group, scored: Scored) -> Table:
         notes.append(f"unlabelled sentences at most: {', '.join(f'{cap:,}' for cap in sorted(caps))}")
     if teachers:
         where = ", ".join(in_order(teachers))
-        notes.append(
-            f"self-training begins with fine-tuning: some runs of finetune on {where} are the first teachers of others"
-        )
+        notes.append(f"self-training begins with fine-tuning: some runs of finetune are first teachers of other runs ({where})")
+    notes += [f"{dataset}: {told}" for dataset, told in paper.caveats().items() if any(name == dataset for name, _ in scores)]
     printed_here = [f"{group.shots}-shot, {method}," for method in _methods(scores)]
     if paper_figure(group, columns[0], "finetune") is not None:
         notes += [f"the paper, {erratum}" for erratum in paper.errata() if erratum.place.startswith(tuple(printed_here))]
