@@ -168,7 +168,7 @@ class OnRay:
 
     def __init__(self, job: Job) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # unset, Ray warns that it will be so one day
         self._ray = needed("ray", "ray")
         self._job = dataclasses.replace(job, data=job.data.absolute())
         self._started = not self._ray.is_initialized()
