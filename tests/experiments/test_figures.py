@@ -31,6 +31,7 @@ def line(dataset: str, method: str, seed: int, f1: float, shots: int | None = 10
 LINES = [
     line("conll03", "finetune", 12, 90.0, shots=None),
     *(line("conll03", method, seed, 60.0 + seed) for method in ("finetune", "sequst") for seed in (12, 21)),
+    line("conll03", "sequst", 42, 76.5),
     line("snips", "sequst", 12, 80.0),
 ]
 CELLS = {(each["dataset"], each["method"], each["seed"]): each for each in LINES if each["shots"]}
@@ -41,8 +42,8 @@ def found(dataset: str, method: str, seed: int, **more: Any) -> dict[str, Any]:
 
 
 BINS = [{"confidence": 0.5, "accuracy": 0.25, "count": 1}, {"confidence": 0.9, "accuracy": 0.8, "count": 2}]
-MORE = [{"confidence": 0.6, "accuracy": 0.55, "count": 3}]
-WORDS = ["Anna", "<script>alert(1)</script>", "paid", "$5_a^b$", "in", "Oslo", *(["very"] * 30), "!"]
+MORE = [{"confidence": 0.6, "accuracy": 0.55, "count": 3}, {"confidence": 0.96, "accuracy": 0.95, "count": 4}]
+WORDS = ["Anna", "<script>alert(1)</script>", "paid", "$5_a^b$", "in", "Oslo", *(["very"] * 30), "$$", "\u200b", "\xa0", "!"]
 CASE = {
     "kind": "wrong words are selected", "words": WORDS, "tags": ["B-PER", *["O"] * (len(WORDS) - 1)],
     "labels": ["O", *["O"] * 4, "B-LOC", *["O"] * (len(WORDS) - 6)], "selected": [n % 2 == 0 for n in range(len(WORDS))],
@@ -57,6 +58,7 @@ RESULTS = Results.of(
     reliability=[
         found("conll03", "sequst", 12, ece=1.0, bins=BINS),
         found("conll03", "sequst", 21, ece=3.0, bins=MORE),
+        found("conll03", "sequst", 42, ece=3.0, bins=MORE[:1]),
         found("snips", "sequst", 12, ece=None, bins=[]),
     ],
     words=[
@@ -84,7 +86,8 @@ def test_the_data_beside_a_figure_by_hand(made: dict[str, Figure]) -> None:
     assert [(row["round"], float(row["f1"]), row["runs"]) for row in rows(made["rounds"])] == [("0", 45, "2"), ("1", 52, "2")]
     first, second = rows(made["reliability"])
     assert [float(first[name]) for name in ("confidence", "accuracy", "entities")] == pytest.approx([0.575, 0.475, 4])
-    assert (float(second["confidence"]), second["entities"]) == (0.9, "2")  # a bin that one run has alone
+    assert float(second["confidence"]) == pytest.approx((2 * 0.9 + 4 * 0.96) / 6)
+    assert second["runs"] == "2"  # the third run has too few bins
     assert [row["word"] for row in rows(made["words"])] == ["a", "b"]
     assert [row["word"] for row in rows(made["cases"])] == WORDS
 
@@ -105,12 +108,16 @@ def test_series_differ_without_colour() -> None:
 
 
 def test_words_of_a_sentence_do_not_run_into_each_other() -> None:
+    from matplotlib.figure import Figure as Canvas
+
     texts = sentences.lay_out([found("conll03", "sequst", 12, **CASE)], width=600)
-    placed = [(top, left, left + sentences.text_width(text, look)) for left, top, text, look, _ in texts]
+    canvas = Canvas(dpi=72)  # a pixel is a point
+    drawn = [canvas.text(0, 0, text, parse_math=False, **look).get_window_extent().width for _, _, text, look, _ in texts]
+    placed = [(top, left, left + wide) for (left, top, *_), wide in zip(texts, drawn, strict=True)]
     assert max(right for *_, right in placed) <= 600
     for _, line_ in itertools.groupby(sorted(placed), key=lambda place: place[0]):
         for (_, _, before), (_, after, _) in itertools.pairwise(line_):
-            assert before < after
+            assert before <= after
     assert sum(underlined > 0 for *_, underlined in texts) == 2  # one missed, one made up
     assert [text for _, _, text, _, _ in texts if "true" in text] == ["O (true: B-PER)", "B-LOC (true: O)"]
     bold = [text for _, _, text, look, _ in texts if look.get("weight") == "bold"]
@@ -161,8 +168,27 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path: Path) -> None:
     assert page.targets <= set(page.ids)
     assert "<script" not in text
     assert "prefers-color-scheme: dark" in text
-    assert "76.50 ± 6.36 (2)" in text
+    assert "76.50 ± 4.50 (3)" in text
     assert text.count("<svg") == 5
+
+
+def test_names_of_others_cannot_become_code_or_paths(tmp_path: Path) -> None:
+    evil = 'x"><script>alert(1)</script>/../y'
+    cells = [{**line(evil, "sequst", 12, 50.0), "encoder": evil}]
+    words = [{**cells[0], "silhouette": None, "words": ["a", "b"], "types": ["O", "O"], "x": [0, 1], "y": [0, 1]}]
+    results = Results.of(cells, words=words)
+    write_experiment_report(results, tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert Page(text).open == []
+    for path in figures.write_figures(figures_of(results), tmp_path / "figures"):
+        assert path.parent == tmp_path / "figures"
+        assert path.is_file()
+
+
+def test_samplers_have_figures_of_their_own() -> None:
+    both = [line("conll03", "sst", 12, 50.0), {**line("conll03", "sst", 12, 60.0), "sampler": "mentions"}]
+    assert len({figure.name for figure in figures_of(Results.of(both))}) == 2
 
 
 def test_the_verbs(tmp_path: Path, sequst: Callable[..., Any]) -> None:
@@ -187,7 +213,7 @@ def test_the_verbs(tmp_path: Path, sequst: Callable[..., Any]) -> None:
     for verb in ("figures", "report"):
         done = sequst("experiment", verb, tmp_path / "empty")
         assert done.returncode == 1
-        assert "no cell that is scored on test has ended" in done.stderr
+        assert "scored on test has ended" in done.stderr
     done = sequst("experiment", "report", tmp_path, "--output", tmp_path / "nowhere" / "page.html")
     assert "there is no folder" in done.stderr
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +11,11 @@ import pytest
 
 from sequst.corpus.generated import generate
 from sequst.corpus.writing import write_conll
+from sequst.errors import UsageError
 from sequst.experiments import findings
 from sequst.experiments.cells import Cell, run_cell
 from sequst.experiments.grouping import first_teachers, variant_of
-from sequst.experiments.results import Results, append_lines, key_of, read_findings
+from sequst.experiments.results import FINDINGS, STRATEGIES, Results, append_lines, key_of, read_findings
 from sequst.tagger.tagger import Tagger
 
 BRIEF = (
@@ -122,3 +125,51 @@ def test_of_a_cell_that_was_cut_off_and_run_again_the_last_lines_count(tmp_path:
     append_lines(results, [facts])
     assert [(line["round"], line["f1"]) for line in read_findings(results, "rounds")] == [(0, 2), (1, 2)]
     assert read_findings(results, "words") == []
+    for ece in (1, 2):  # with one job a cell that was cut off is the first to run again
+        append_lines(tmp_path / "r.reliability.jsonl", [{**facts, "number": 0, "ece": ece}])
+        append_lines(tmp_path / "r.selection.jsonl", [{**facts, "strategy": by, "error": ece} for by in STRATEGIES])
+        append_lines(tmp_path / "r.cases.jsonl", [{**facts, "number": number, "ece": ece} for number in (0, 1)])
+    assert [line["ece"] for line in read_findings(results, "reliability")] == [2]
+    assert [line["error"] for line in read_findings(results, "selection")] == [2] * 4
+    assert [line["ece"] for line in read_findings(results, "cases")] == [2, 2]
+
+
+def test_lines_that_the_disk_has_no_room_for_leave_no_trace(tmp_path: Path) -> None:
+    code = """
+import resource, signal, sys
+from pathlib import Path
+from sequst.errors import SequstError
+from sequst.experiments.results import append_lines
+path = Path(sys.argv[1])
+append_lines(path, [{"a": 1}])
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (30, 30))
+try:
+    append_lines(path, [{"b": "x" * 100}])
+except SequstError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "r.jsonl"], capture_output=True, text=True, check=True)
+    assert "the disk is full" in done.stdout
+    assert (tmp_path / "r.jsonl").read_text() == '{"a": 1}\n'
+
+
+def test_a_finding_that_fails_does_not_cost_the_cell(
+    data: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(run: findings.Finished) -> list[dict[str, Any]]:
+        raise ValueError("too few words")
+
+    monkeypatch.setitem(findings.KINDS, "words", fails)
+    cell = Cell("t", "ours", 1, "finetune", "teacher.min_steps=2 teacher.epochs=0.1", tiny_encoder, shots=2, keep=("words",))
+    line, kinds = run_cell(cell, data, "abc", "cpu")
+    assert line["seed"] == 1
+    assert "words" not in kinds
+    assert "too few words" in caplog.text
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(UsageError, match="sequst\\[figures\\]"):  # before anything is trained
+        run_cell(dataclasses.replace(cell, dataset="nowhere"), data, "abc", "cpu")
+
+
+def test_every_kind_of_finding_is_known_to_its_readers() -> None:
+    assert tuple(findings.KINDS) == FINDINGS

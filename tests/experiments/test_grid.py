@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -12,10 +13,12 @@ import pytest
 
 from sequst.corpus.generated import generate
 from sequst.corpus.writing import write_conll
+from sequst.errors import SequstError
 from sequst.experiments import engines
 from sequst.experiments.cells import Cell
 from sequst.experiments.grid import Told, run_grid
-from sequst.experiments.results import read_results
+from sequst.experiments.results import KEYS, read_results
+from sequst.files import lock
 
 SHORT = "teacher.min_steps=2 teacher.epochs=0.1 teacher.evaluations=1"
 
@@ -68,17 +71,64 @@ def test_a_killed_worker_costs_its_own_cell_alone(data: Path, tmp_path: Path, mo
     assert [line["seed"] for line in outcome.lines] == [2]
 
 
-def test_the_limit_is_kept_and_what_is_left_runs_later(data: Path, tmp_path: Path) -> None:
-    output = tmp_path / "r.jsonl"
+class Timed:
+    """An engine of two places whose cells take as many seconds, of a clock of its own, as their seed says."""
+
+    now = 0.0
+
+    def __init__(self, job: engines.Job) -> None:
+        self.ends: dict[Cell, float] = {}
+
+    @property
+    def running(self) -> int:
+        return len(self.ends)
+
+    def room(self) -> int:
+        return 2 - self.running
+
+    def begin(self, cell: Cell) -> None:
+        self.ends[cell] = Timed.now + cell.seed
+
+    def wait(self, seconds: float | None) -> list[engines.Ended]:
+        soon = min(self.ends.values())
+        Timed.now = soon if seconds is None else min(soon, Timed.now + seconds)
+        ended = [cell for cell, end in self.ends.items() if end <= Timed.now]
+        for cell in ended:
+            del self.ends[cell]
+        return [engines.Ended(cell, cell.seed, ({**dict.fromkeys(KEYS, 0), **cell.facts}, {})) for cell in ended]
+
+    def end(self) -> None:
+        pass
+
+
+def test_what_the_time_does_not_suffice_for_is_left(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Timed, "now", 0.0)
+    monkeypatch.setitem(engines.ENGINES, "timed", Timed)
+    monkeypatch.setattr("sequst.experiments.grid.time.monotonic", lambda: Timed.now)
+    options: dict[str, Any] = {"commit": "c", "engine": "timed", "limit_seconds": 60}
+    outcome = run_grid([cell(seed) for seed in (10, 30, 25, 100, 5)], data, tmp_path / "r.jsonl", **options)
+    # 0 to 10 and 10 to 35 at one place, 0 to 30 at the other; 100 begins at 30 and is stopped; 5 fits in at 35
+    assert [line["seed"] for line in outcome.lines] == [10, 30, 25, 5]
+    assert outcome.left == 1
+    monkeypatch.setattr(Timed, "now", 0.0)
+    outcome = run_grid([cell(seed) for seed in (40, 41, 42)], data, tmp_path / "s.jsonl", **options)
+    assert [line["seed"] for line in outcome.lines] == [40, 41]  # less is left than the shortest took: the third is not begun
+    assert (Timed.now, outcome.left) == (41, 1)
+
+
+def test_the_limit_stops_what_is_running(data: Path, tmp_path: Path) -> None:
     long = cell(3, "teacher.min_steps=100000 teacher.evaluations=1")
     begun = time.monotonic()
-    outcome = run_grid([cell(1), long, cell(2)], data, output, commit="c", device="cpu", limit_seconds=20)
-    assert time.monotonic() - begun < 30
-    assert [line["seed"] for line in outcome.lines] == [1]
-    assert outcome.left == 2
-    assert [line["seed"] for line in read_results(output)] == [1]  # nothing half-written
-    later = run_grid([cell(1), cell(2)], data, output, commit="c", device="cpu")
-    assert [line["seed"] for line in later.lines] == [2]
+    outcome = run_grid([long], data, tmp_path / "r.jsonl", commit="c", device="cpu", limit_seconds=8)
+    assert time.monotonic() - begun < 40
+    assert (outcome.lines, outcome.left) == ([], 1)
+    assert not (tmp_path / "r.jsonl").exists()  # nothing half-written
+
+
+def test_two_grids_do_not_write_to_one_place(data: Path, tmp_path: Path) -> None:
+    output = tmp_path / "r.jsonl"
+    with contextlib.closing(lock(output.with_suffix(".lock"), "")), pytest.raises(SequstError, match="another grid is writing"):
+        run_grid([cell(1)], data, output, commit="c")
 
 
 def test_a_thousand_cells_that_are_done_take_no_time(data: Path, tmp_path: Path) -> None:

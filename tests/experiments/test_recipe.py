@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from sequst.errors import UsageError
 from sequst.experiments import paper
 from sequst.experiments.benchmarks import BENCHMARKS
-from sequst.experiments.recipe import load_recipe, recipe_names
+from sequst.experiments.recipe import load_cells, load_recipe, recipe_names
 
 SHIPPED = {
     "full-data", "main-10shot", "20shot", "50shot", "100shot", "ablation", "data-efficiency", "selection-error",
@@ -47,7 +48,8 @@ def test_draws_are_the_same_every_time_and_differ_by_method() -> None:
     cells = load_recipe("hyperparameters").cells()
     assert [cell.recipe for cell in cells] == [cell.recipe for cell in load_recipe("hyperparameters").cells()]
     of = {method: [c.recipe for c in cells if (c.method, c.dataset) == (method, "conll03")] for method in ("sst", "sequst")}
-    assert len(set(of["sst"])) == 12
+    assert len(set(of["sequst"])) == 12
+    assert 8 <= len(set(of["sst"])) < 12  # draws that differ in what it does not look at are one
     assert of["sst"] != of["sequst"]
     assert of["sst"] == [c.recipe for c in cells if (c.method, c.dataset) == ("sst", "mit_restaurant")]
 
@@ -61,12 +63,30 @@ def test_settings_of_a_method_or_an_encoder(write: Callable[..., Path]) -> None:
     found = {(c.method, c.encoder): c.recipe for c in recipe.cells()}
     assert found["sst", "bilstm"] == "patience=3 max_rounds=2 bilstm.layers=1"
     assert found["sequst", "minilm"] == "patience=3"
-    assert {c.shots for c in recipe.cells()} == {None, 3}
+    assert {c.shots for c in recipe.cells()} == {3}  # all of the training set leaves these methods nothing unlabelled
     assert {c.method for c in recipe.narrowed(methods=("sst",), seeds=()).cells()} == {"sst"}
 
 
+def test_settings_from_the_command_line_are_on_top(write: Callable[..., Path]) -> None:
+    lists = "datasets: a\nseeds: [1]\nmethods: [sst]\nsettings_of: {sst: [max_rounds=4]}\nvariants: [patience=1]\n"
+    [cell] = load_cells(str(write("o.yaml", lists)), ["max_rounds=2", "patience=9"])
+    assert (cell.settings().max_rounds, cell.settings().patience) == (2, 9)
+    assert load_cells("smoke", ["patience=9"], methods=["finetune"])[0].recipe.endswith(" patience=9")
+
+
+def test_the_recipe_in_the_docs(write: Callable[..., Path]) -> None:
+    page = (Path(__file__).parents[2] / "docs/how-to/run-the-papers-experiments.md").read_text(encoding="utf-8")
+    [text] = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    cells = load_cells(str(write("mine.yaml", text)))
+    assert {cell.method for cell in cells if cell.shots is None} == {"finetune"}  # the others would have nothing unlabelled
+    of = {method: {cell.recipe for cell in cells if cell.method == method} for method in ("finetune", "sequst")}
+    assert len(of["finetune"]) == 1  # of variants that it does not look at one is enough
+    assert len(of["sequst"]) == 2
+
+
 def test_variants_multiply_the_cells(write: Callable[..., Path]) -> None:
-    path = write("v.yaml", "datasets: a\nseeds: [1]\nsettings: [patience=3]\nvariants: [default, max_rounds=2 patience=1]\n")
+    lists = "datasets: a\nseeds: [1]\nmethods: [sst]\n"
+    path = write("v.yaml", lists + "settings: [patience=3]\nvariants: [default, max_rounds=2 patience=1]\n")
     assert [cell.recipe for cell in load_recipe(str(path)).cells()] == ["patience=3", "patience=3 max_rounds=2 patience=1"]
 
 

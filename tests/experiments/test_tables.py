@@ -12,9 +12,11 @@ import pytest
 
 from sequst.errors import UsageError
 from sequst.experiments import paper
+from sequst.experiments.cells import Cell
 from sequst.experiments.rendering import Table, to_csv, to_html, to_latex, to_markdown
-from sequst.experiments.results import Results
+from sequst.experiments.results import KEYS, Results
 from sequst.experiments.tables import MISSING, tables_of
+from sequst.methods.registry import find_method
 
 
 def tables(lines: list[dict[str, Any]], **findings: list[dict[str, Any]]) -> list[Table]:
@@ -30,7 +32,11 @@ def line(dataset: str, method: str, seed: int, f1: float, shots: int | None = 10
         "sampler": "sentences",
         "pool": 4000,
     }
-    facts["settings_hash"] = f"hash of {more.get('recipe', 'default')}"
+    recipe = more.get("recipe", "default")
+    try:
+        facts["settings_hash"] = Cell("t", dataset, seed, method, recipe, "mpnet").settings().hash(find_method(method).unused)
+    except UsageError:  # a method or a setting that was never there
+        facts["settings_hash"] = f"hash of {recipe}"
     return {**facts, "dataset": dataset, "method": method, "seed": seed, "f1": f1, "shots": shots, **more}
 
 
@@ -168,10 +174,64 @@ def test_recipes_that_come_to_the_same_settings_are_one_row() -> None:
     assert row(scores, "finetune", "ours")["conll03"] == "2.00 ± 1.41 (2)"
 
 
+def test_teachers_of_other_settings_are_not_fine_tuning_at_its_defaults() -> None:
+    recipes = {21: "max_rounds=2", 42: "teacher.epochs=99"}
+    lines = [line("conll03", "sst", seed, 1.0, recipe=recipe) for seed, recipe in recipes.items()]
+    lines = [line("conll03", "finetune", 12, 60.0), *lines]
+    rounds = [{**each, "round": 0, "f1": f1} for each, f1 in zip(lines[1:], (70.0, 10.0), strict=True)]
+    gone = [{**rounds[0], "seed": 87, "recipe": "setting_of_old=3"}, {**rounds[0], "seed": 100, "settings_hash": "of old"}]
+    lines += [{**each, "f1": 1.0} for each in gone]
+    scores, *_ = tables(lines, rounds=[*rounds, *gone])
+    assert row(scores, "finetune (default)", "ours")["conll03"] == "65.00 ± 7.07 (2)"
+    assert row(scores, "finetune (teacher.epochs=99)", "ours")["conll03"] == "10.00 (1)"
+    assert any("no one gap to close" in note for note in scores.notes)
+
+
+def test_pools_and_settings_tell_rows_apart() -> None:
+    lines = [line("conll03", "sst", 12, 50.0, pool=100), line("conll03", "sst", 21, 70.0, settings_hash="one")]
+    lines += [line("conll03", "sst", 42, 90.0, settings_hash="other")]
+    scores, *differences = tables(lines)
+    assert row(scores, "sst (100 unlabelled)", "ours")["conll03"] == "50.00 (1)"
+    assert row(scores, "sst (4,000 unlabelled, settings one)", "ours")["conll03"] == "70.00 (1)"
+    assert row(scores, "sst (4,000 unlabelled, settings other)", "ours")["conll03"] == "90.00 (1)"
+    assert len(differences) == 3  # to each variant of the baseline
+    finetune = [line("conll03", "finetune", 12, 50.0, pool=None), line("conll03", "finetune", 21, 70.0, pool=4000)]
+    assert row(tables(finetune)[0], "finetune", "ours")["conll03"] == "60.00 ± 14.14 (2)"  # it has no use for a pool
+
+
+def test_selections_of_other_settings_have_tables_of_their_own() -> None:
+    cells = [line("conll03", "sequst", 12, 1.0), line("conll03", "sequst", 12, 2.0, recipe="selection.share=0.2")]
+    found = [
+        {**cell, "strategy": "both", "error": error, "entity_error": None, "selected_of_entity_words": None}
+        for cell, error in zip(cells, (5.0, 45.0), strict=True)
+    ]
+    made = {table.title.partition("words, ")[2]: table for table in tables(cells, selection=found) if "errors" in table.title}
+    assert set(made) == {"sequst (default)", "sequst (selection.share=0.2)"}
+    assert ["both", "all words", "45.00 (1)"] in made["sequst (selection.share=0.2)"].rows
+
+
+def test_full_data_alone_is_a_table_too_and_has_one_score() -> None:
+    [table] = tables([line("conll03", "finetune", 12, 90.0, shots=None, pool=None)])
+    assert table.title == "full data, mpnet, softmax"
+    assert dict(zip(table.heading, table.rows[0], strict=True))["conll03"] == "90.00"
+    with pytest.raises(UsageError, match=r"two results for full data on conll03.* 90.00 and, of experiment t with x=1, 20.00"):
+        tables([line("conll03", "finetune", 12, f1, None, recipe=recipe) for f1, recipe in ((90.0, "default"), (20.0, "x=1"))])
+
+
+def test_a_method_that_is_no_more_stands_last() -> None:
+    scores, *_ = tables([line("conll03", "gone", 12, 1.0), line("conll03", "sst", 12, 2.0)])
+    assert [cells[0] for cells in scores.rows if cells[0]] == ["full data", "sst", "gone"]
+
+
 def test_the_verb(sequst: Callable[..., Any], write: Callable[..., Path], tmp_path: Path) -> None:
     import json
 
-    path = write("results.jsonl", "".join(json.dumps(each) + "\n" for each in LINES))
+    full = [{**dict.fromkeys(KEYS, 0), **each} for each in LINES]
+    path = write("results.jsonl", "".join(json.dumps(each) + "\n" for each in full))
+    write("results.rounds.jsonl", "")
+    assert sequst("experiment", "table", path, tmp_path / "results.rounds.jsonl").stdout == to_markdown(tables(LINES))
+    odd = write("odd.jsonl", '{"words": []}\n')
+    assert "odd.jsonl:1: no line of results, for it lacks experiment" in sequst("experiment", "table", odd).stderr
     for place in (tmp_path, path):
         done = sequst("experiment", "table", place)
         assert done.returncode == 0, done.stderr

@@ -112,9 +112,8 @@ def figures(
 
     made = figures_of(Results.load(folders))
     if not made:
-        raise SequstError("there is nothing to draw yet: no cell that is scored on test has ended")
+        raise SequstError("there is nothing to draw yet: no cell of a few-shot draw that is scored on test has ended")
     place = _beside(folders[0], output, "figures")
-    place.mkdir(parents=True, exist_ok=True)
     for path in write_figures(made, place):
         note(str(path))
 

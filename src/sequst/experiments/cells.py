@@ -66,9 +66,10 @@ class Cell:
 def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple[dict[str, Any], dict[str, Lines]]:
     """Train and score; (the result line, the lines of every kind of finding). The run directory is thrown away."""
     from sequst.evaluation.evaluating import evaluate
-    from sequst.experiments.findings import Finished, look_into
+    from sequst.experiments.findings import Finished, look_into, require_libraries
     from sequst.methods.running import train
 
+    require_libraries(cell.keep)
     labeled, dev, rest = read_part(data, cell.dataset, "train"), None, []
     if cell.shots is not None:
         split = sample(labeled, cell.shots, sampler=cell.sampler, seed=cell.seed)
@@ -89,7 +90,8 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple
         "settings_hash": result.summary["settings_hash"],
     }
     own = {name: line[name] for name in (*TELLING, "commit")}
-    return {name: line[name] for name in KEYS}, {kind: [{**own, **each} for each in lines] for kind, lines in found.items()}
+    numbered = {kind: [{**own, "number": i, **each} for i, each in enumerate(lines)] for kind, lines in found.items()}
+    return {name: line[name] for name in KEYS}, numbered
 
 
 def _scored_on(cell: Cell, data: Path, dev: list[Sentence] | None, shuffled: list[Sentence]) -> list[Sentence]:

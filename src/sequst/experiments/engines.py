@@ -7,6 +7,7 @@ import dataclasses
 import os
 import time
 import traceback
+from collections.abc import Callable
 from multiprocessing import connection, get_context
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -173,10 +174,10 @@ class OnRay:
         self._job = dataclasses.replace(job, data=job.data.absolute())
         self._started = not self._ray.is_initialized()
         if self._started:
-            quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "WARNING"}
-            if "RAY_ADDRESS" not in os.environ:
-                quiet |= {"include_dashboard": False, "object_store_memory": 100_000_000}  # lines are all that it carries
-            self._ray.init(**quiet)
+            options: dict[str, Any] = {"log_to_driver": False, "logging_level": "WARNING"}
+            if not os.environ.get("RAY_ADDRESS"):  # lines are all that it carries: they need no large store
+                options |= {"address": "local", "include_dashboard": False, "object_store_memory": 100_000_000}
+            self._ray.init(**options)
         self._tasks: dict[Any, _Task] = {}
 
     @property
@@ -250,4 +251,4 @@ def _task(job: Job, cell: Cell, cpus: float) -> Result:
     return job.attempt(cell)
 
 
-ENGINES: dict[str, type[Local] | type[OnRay]] = {"local": Local, "ray": OnRay}
+ENGINES: dict[str, Callable[[Job], Engine]] = {"local": Local, "ray": OnRay}

@@ -14,12 +14,23 @@ from pathlib import Path
 from typing import Any
 
 from sequst.corpus.tags import OUTSIDE
-from sequst.experiments.grouping import Group, Rows, in_order, of_group, over_rounds, rank, rows_of, scores_of, variant_of
+from sequst.experiments.grouping import (
+    Group,
+    Rows,
+    in_order,
+    of_group,
+    over_rounds,
+    rank,
+    rows_of,
+    scores_of,
+    slug,
+    variant_of,
+)  # fmt: skip
 from sequst.experiments.results import Lines, Results
 from sequst.experiments.sentences import LINE, draw_texts, lay_out
 from sequst.experiments.tables import paper_figure
 from sequst.extras import needed
-from sequst.files import atomic_text, write_bytes
+from sequst.files import atomic_text, explained, write_bytes
 
 _COLOURS = ("#000000", "#0b5fa5", "#d1731a", "#4aa3a2", "#8c4b9e", "#7a7a7a")
 _MARKS = ("o", "s", "^", "D", "v", "P", "X")
@@ -71,6 +82,8 @@ class Figure:
 
 def write_figures(figures: Sequence[Figure], folder: Path) -> list[Path]:
     """NAME.svg, NAME.png and NAME.csv of every figure."""
+    with explained(folder, "name another folder"):
+        folder.mkdir(parents=True, exist_ok=True)
     written = []
     for figure in figures:
         for ending, text in (("svg", figure.svg()), ("csv", figure.csv())):
@@ -95,7 +108,7 @@ def figures_of(results: Results) -> list[Figure]:
 
 
 def _name(kind: str, group: Group) -> str:
-    return f"{kind}-{group.shots}shot-{group.encoder}-{group.head}"
+    return f"{kind}-{group.file_name}"
 
 
 def _panels(drawing: Any, names: Sequence[str], **shared: Any) -> Iterator[tuple[str, Any]]:
@@ -209,7 +222,7 @@ def _rounds(group: Group, lines: Lines, names: Rows) -> list[Figure]:
 
     caption = (
         "Test F1 of the teacher of every round, mean and standard deviation over seeds; round 0 is fine-tuning. Looked at when "
-        "the runs had ended: the round to keep was chosen on the dev set."
+        "the runs had ended: the round to keep was chosen on the dev set. Runs that stopped earlier keep their last F1."
     )
     heading = ["dataset", "method", "round", "f1", "standard_deviation", "runs"]
     return [
@@ -228,12 +241,13 @@ def _reliability(group: Group, lines: Lines, names: Rows) -> list[Figure]:
         return []
     rows = []
     for dataset, method in ((dataset, method) for dataset in datasets for method in methods if (dataset, method) in found):
-        runs = list(found[dataset, method].values())
-        for number in range(max(map(len, runs))):
-            bins = [run[number] for run in runs if number < len(run)]  # the n-th is the same share of every run's entities
+        full = max(map(len, found[dataset, method].values()))
+        runs = [run for run in found[dataset, method].values() if len(run) == full]
+        for number in range(full):
+            bins = [run[number] for run in runs]  # the n-th is the same share of every run's entities
             count = sum(each["count"] for each in bins)
             means = [sum(each["count"] * each[name] for each in bins) / count for name in ("confidence", "accuracy")]
-            rows.append([dataset, method, number + 1, *means, count])
+            rows.append([dataset, method, number + 1, *means, count, len(runs)])
 
     def draw(drawing: Any) -> None:
         looks = _looks(methods)
@@ -251,9 +265,9 @@ def _reliability(group: Group, lines: Lines, names: Rows) -> list[Figure]:
 
     caption = (
         "Of predicted entities on test, how many are right against how sure the tagger is of them, in bins of equally many; "
-        "below the diagonal the tagger is too sure."
+        "below the diagonal the tagger is too sure. Runs with too few entities for all bins are left out."
     )
-    heading = ["dataset", "method", "bin", "confidence", "accuracy", "entities"]
+    heading = ["dataset", "method", "bin", "confidence", "accuracy", "entities", "runs"]
     return [
         Figure(_name("reliability", group), f"{group.title}: reliability", caption, heading, rows, _height(len(datasets)), draw)
     ]
@@ -269,17 +283,16 @@ def _words(group: Group, lines: Lines, names: Rows) -> list[Figure]:
             for method in methods
             for row in zip(*(placed[method][name] for name in ("words", "types", "x", "y")), strict=True)
         ]
-        apart = ", ".join(f"{placed[m]['silhouette']:.3f} {m}" for m in methods if placed[m]["silhouette"] is not None)
+        apart = [f"{placed[m]['silhouette']:.3f} {m}" for m in methods if placed[m]["silhouette"] is not None]
         caption = (
             f"Hidden states of test words of {dataset}, placed by t-SNE, by their true class; one run each. Distances between "
-            f"clusters mean little in such a picture; the mean silhouette in the full space is {apart}."
-        )
+            "clusters mean little in such a picture"
+        ) + (f"; the mean silhouette in the full space is {', '.join(apart)}." if apart else ".")
         draw = functools.partial(_draw_words, methods=methods, rows=rows)
         title = f"{group.title}: words of {dataset}"
         heading = ["method", "word", "type", "x", "y"]
-        made.append(
-            Figure(f"{_name('words', group)}-{dataset}", title, caption, heading, rows, 0.8 + _height(len(methods)), draw)
-        )
+        name, height = f"{_name('words', group)}-{slug(dataset)}", 0.8 + _height(len(methods))
+        made.append(Figure(name, title, caption, heading, rows, height, draw))
     return made
 
 
@@ -300,7 +313,8 @@ def _draw_words(drawing: Any, methods: Sequence[str], rows: Sequence[Sequence[An
 def _cases(group: Group, lines: Lines, names: Rows) -> list[Figure]:
     if not lines:
         return []
-    shown = sorted(lines, key=lambda line: (in_order(each["dataset"] for each in lines).index(line["dataset"]), line["kind"]))
+    once = {(variant_of(line), line["dataset"], line["seed"], line["kind"]): line for line in lines}.values()
+    shown = sorted(once, key=lambda line: (in_order(each["dataset"] for each in lines).index(line["dataset"]), line["kind"]))
     heading = ["dataset", "method", "seed", "kind", "word", "label", "tag", "selected", "confidence", "information_gain"]
     rows = [
         [line["dataset"], names[variant_of(line)], line["seed"], line["kind"], *row]

@@ -7,6 +7,7 @@ ended: that known tags are looked at here decides nothing in it.
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import OUTSIDE
 from sequst.evaluation.evaluating import Evaluation, evaluate
 from sequst.evaluation.pseudo_labels import pseudo_label_error
-from sequst.experiments.results import STRATEGIES, Lines
+from sequst.experiments.results import ALWAYS, STRATEGIES, Lines
 from sequst.extras import needed
 from sequst.methods.running import Result
 from sequst.methods.self_training import select_words
@@ -32,6 +33,8 @@ from sequst.uncertainty.selectors import AllWords, Selector
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+log = logging.getLogger(__name__)
 
 WORDS_OF_CLASS = 400
 """Words of each class to place in the plane at most."""
@@ -179,16 +182,20 @@ def hidden_states(tagger: Tagger, sentences: Sequence[Sentence]) -> NDArray[np.f
 
 
 KINDS: dict[str, Callable[[Finished], Lines]] = {
-    "rounds": rounds,
-    "reliability": reliability,
-    "selection": selection,
-    "cases": cases,
-    "words": words,
+    function.__name__: function for function in (rounds, reliability, selection, cases, words)
 }
-ALWAYS = ("rounds", "reliability", "selection")
-"""Those that every cell has; the others are asked for by a recipe."""
+
+
+def require_libraries(kinds: Sequence[str]) -> None:
+    """An error now, and not after the training, where a kind of finding needs a library that is not there."""
+    if words.__name__ in kinds:
+        needed("sklearn", "figures")
 
 
 def look_into(run: Finished, kinds: Sequence[str]) -> Iterator[tuple[str, Lines]]:
+    """What every cell keeps, and these kinds. One that fails is left out, with a warning: it is not worth a run."""
     for kind in dict.fromkeys((*ALWAYS, *kinds)):
-        yield kind, KINDS[kind](run)
+        try:
+            yield kind, KINDS[kind](run)
+        except Exception as error:
+            log.warning("%s: nothing is kept of this cell (%s: %s)", kind, type(error).__name__, error)

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sequst.errors import SequstError, UsageError, nearest
+from sequst.errors import UsageError, nearest
 from sequst.experiments.cells import Cell, current_commit
 from sequst.experiments.engines import ENGINES, Job, Result
-from sequst.experiments.results import append_lines, key_of, read_results
+from sequst.experiments.results import FAILURES, append_lines, key_of, read_results
 from sequst.files import lock
 
 
@@ -90,22 +90,10 @@ def run_grid(
     return outcome
 
 
-def run_cells(
-    cells: Iterable[Cell], data: Path, output: Path, *, jobs: int = 1, commit: str | None = None, device: str = "auto"
-) -> list[dict[str, Any]]:
-    """Run all the cells; an error at the end where some failed."""
-    outcome = run_grid(cells, data, output, jobs=jobs, commit=commit, device=device)
-    if outcome.failed:
-        told = "\n".join(f"{cell}: {error}" for cell, error in outcome.failed)
-        count = len(outcome.failed) + len(outcome.lines)
-        raise SequstError(f"{len(outcome.failed)} of {count} cells failed; the others are in {output}\n{told}")
-    return outcome.lines
-
-
 def _keep(output: Path, cell: Cell, result: Result, outcome: Outcome) -> None:
     if isinstance(result, str):
         outcome.failed.append((cell, result))
-        append_lines(output.with_suffix(".failures.jsonl"), [{**cell.facts, "error": result}])
+        append_lines(output.with_suffix(f".{FAILURES}.jsonl"), [{**cell.facts, "error": result}])
         return
     line, findings = result
     for kind, lines in findings.items():

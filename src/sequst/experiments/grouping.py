@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -16,7 +18,7 @@ from sequst.tagger.shape import BILSTM
 
 
 class Group(NamedTuple):
-    """Cells that stand in one table: they differ in dataset, method and seed alone."""
+    """Cells that stand in one table: they differ in dataset, method, settings, pool and seed alone."""
 
     encoder: str
     head: str
@@ -25,7 +27,18 @@ class Group(NamedTuple):
 
     @property
     def title(self) -> str:
-        return f"{self.shots}-shot, {self.encoder}, {self.head}"
+        drawn = "" if self.sampler == "sentences" else f" by {self.sampler}"
+        return f"{self.shots}-shot{drawn}, {self.encoder}, {self.head}"
+
+    @property
+    def file_name(self) -> str:
+        drawn = "" if self.sampler == "sentences" else f"-{self.sampler}"
+        return slug(f"{self.shots}shot{drawn}-{self.encoder}-{self.head}")
+
+
+def slug(name: str) -> str:
+    """The name as a part of a file's."""
+    return re.sub(r"[^\w.-]+", "-", name)
 
 
 def group_of(line: Mapping[str, Any]) -> Group:
@@ -44,24 +57,40 @@ Rows = Mapping[tuple[Any, ...], str]
 
 
 def rows_of(results: Results) -> dict[tuple[Any, ...], str]:
-    """The name of the row of every variant of a method: the method's, and where a group holds it with several recipes, theirs
-    as well. Recipes that come to the same settings are one."""
-    shortest: dict[tuple[Any, ...], str] = {}
-    for line in results.lines:
-        known = shortest.get(variant_of(line), line["recipe"])
-        shortest[variant_of(line)] = min(known, line["recipe"], key=lambda recipe: (recipe != "default", len(recipe)))
-    recipes: dict[tuple[Any, ...], set[str]] = defaultdict(set)
-    for (group, method, _), recipe in shortest.items():
-        recipes[group, method].add(recipe)
-    return {
-        (group, method, settings): f"{method} ({recipe})" if len(recipes[group, method]) > 1 else method
-        for (group, method, settings), recipe in shortest.items()
-    }
+    """The name of the row of every variant of a method: the method's, and where a group holds several variants of it, what
+    tells them apart: the recipe, of which several may come to the same settings, the pool, or the settings' hash where the
+    defaults have changed meanwhile."""
+    recipes: dict[tuple[Any, ...], str] = {}
+    for line in [*results.lines, *first_teachers(results)]:
+        known = recipes.get(variant_of(line), line["recipe"])
+        recipes[variant_of(line)] = min(known, line["recipe"], key=lambda recipe: (recipe != "default", len(recipe)))
+    variants: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
+    for variant in recipes:
+        variants[variant[:2]].append(variant)
+    return {variant: _row_name(variant, variants[variant[:2]], recipes) for variant in recipes}
+
+
+def _row_name(variant: tuple[Any, ...], rivals: list[tuple[Any, ...]], recipes: Mapping[tuple[Any, ...], str]) -> str:
+    _, method, settings, pool = variant
+    told = []
+    if len({recipes[each] for each in rivals}) > 1:
+        told.append(recipes[variant])
+    if len({each[3] for each in rivals}) > 1:
+        told.append("all unlabelled" if pool is None else f"{pool:,} unlabelled")
+    if sum((recipes[each], each[3]) == (recipes[variant], pool) for each in rivals) > 1:
+        told.append(f"settings {settings}")
+    return f"{method} ({', '.join(told)})" if told else str(method)
 
 
 def variant_of(line: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What has a row of its own: a method with its settings."""
-    return group_of(line), line["method"], line["settings_hash"]
+    """What has a row of its own: a method with its settings and its pool."""
+    learns = line["method"] not in METHODS or METHODS[line["method"]].unlabeled
+    return group_of(line), line["method"], line["settings_hash"], line["pool"] if learns else None
+
+
+def method_of(row: str) -> str:
+    """The method that a row is of."""
+    return row.partition(" ")[0]
 
 
 class Scored(NamedTuple):
@@ -78,52 +107,66 @@ class Scored(NamedTuple):
 
 def first_teachers(results: Results) -> Lines:
     """Self-training begins with fine-tuning: where it kept the score of its first teacher, that is a line of fine-tuning too.
-    Not of a BiLSTM, which there knows the words of the unlabelled sentences as well."""
+    Not of a BiLSTM, which there knows the words of the unlabelled sentences as well, and not where the settings of the line are
+    no longer what its recipe comes to, so that those of its teacher are not known."""
     finetune = find_method("finetune")
     lines = []
     for line in results.found("rounds"):
         if line["round"] == 0 and line.get("f1") is not None and line["encoder"] != BILSTM:
-            cell = Cell("", line["dataset"], line["seed"], finetune.name, line["recipe"], line["encoder"], line["head"])
-            settings = cell.settings().hash(finetune.unused)
-            lines.append({**line, "method": finetune.name, "settings_hash": settings})
+            cell = Cell("", line["dataset"], line["seed"], line["method"], line["recipe"], line["encoder"], line["head"])
+            try:
+                known = cell.settings().hash(find_method(line["method"]).unused) == line["settings_hash"]
+                teacher = dataclasses.replace(cell, method=finetune.name).settings().hash(finetune.unused)
+            except UsageError:  # a method or a setting that is no more
+                continue
+            if known:
+                lines.append({**line, "method": finetune.name, "settings_hash": teacher})
     return lines
 
 
 def scores_of(results: Results, rows: Rows) -> dict[Group, Scored]:
     """By group, that with the most datasets first. A score of fine-tuning that is missing is that of a first teacher, where
     there is one."""
-    ceilings: dict[tuple[str, str, str], dict[int, float]] = defaultdict(dict)
     groups: dict[Group, dict[tuple[str, str], dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     caps: dict[Group, set[int]] = defaultdict(set)
     for line in results.lines:
-        if line["shots"] is None:
-            if line["method"] == "finetune":
-                ceilings[line["dataset"], line["encoder"], line["head"]][line["seed"]] = line["f1"]
-            continue
-        group, row = group_of(line), rows[variant_of(line)]
-        seeds = groups[group][line["dataset"], row]
-        if seeds.get(line["seed"], line["f1"]) != line["f1"]:  # the same cell of two experiments is one
-            what = f"{row} on {line['dataset']}, {group.title}, seed {line['seed']}"
-            raise UsageError(f"two results for {what}; give the folders of one experiment at a time")
-        seeds[line["seed"]] = line["f1"]
-        caps[group] |= {line["pool"]} if line["pool"] is not None else set()
+        if line["shots"] is not None:
+            group, row = group_of(line), rows[variant_of(line)]
+            _put(groups[group][line["dataset"], row], line, f"{row} on {line['dataset']}, {group.title}")
+            caps[group] |= {line["pool"]} if line["pool"] is not None else set()
     teachers: dict[Group, set[str]] = defaultdict(set)
     for line in first_teachers(results):
-        group, row = group_of(line), rows.get(variant_of(line), line["method"])
-        seeds = groups[group][line["dataset"], row]
+        group = group_of(line)
+        seeds = groups[group][line["dataset"], rows[variant_of(line)]]
         if line["seed"] not in seeds:
             seeds[line["seed"]] = line["f1"]
             teachers[group].add(line["dataset"])
-    found = {}
+    ceilings, found = ceilings_of(results), {}
     for group in sorted(groups, key=lambda group: (-len({dataset for dataset, _ in groups[group]}), group)):
-        scores = groups[group]
-        ceiling = {
-            dataset: statistics.mean(seeds.values())
-            for (dataset, encoder, head), seeds in ceilings.items()
-            if (encoder, head) == (group.encoder, group.head)
-        }
-        found[group] = Scored(scores, ceiling, caps[group], teachers[group])
+        ceiling = ceilings.get((group.encoder, group.head), {})
+        found[group] = Scored(groups[group], ceiling, caps[group], teachers[group])
     return found
+
+
+def ceilings_of(results: Results) -> dict[tuple[str, str], dict[str, float]]:
+    """(encoder, head) -> dataset -> F1 of fine-tuning on all of its training set."""
+    found: dict[tuple[str, str], dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    for line in results.lines:
+        if line["shots"] is None and line["method"] == "finetune":
+            what = f"full data on {line['dataset']}, {line['encoder']}, {line['head']}"
+            _put(found[line["encoder"], line["head"]][line["dataset"]], line, what)
+    return {
+        pair: {dataset: statistics.mean(seeds.values()) for dataset, seeds in datasets.items()}
+        for pair, datasets in found.items()
+    }
+
+
+def _put(seeds: dict[int, float], line: Mapping[str, Any], what: str) -> None:
+    """The same cell of two experiments is one; other than that, a cell has one score."""
+    before = seeds.setdefault(line["seed"], line["f1"])
+    if before != line["f1"]:
+        both = f"{before:.2f} and, of experiment {line['experiment']} with {line['recipe']}, {line['f1']:.2f}"
+        raise UsageError(f"two results for {what}, seed {line['seed']}: {both}; give the folders of one experiment at a time")
 
 
 def by_row(lines: Lines, rows: Rows, name: str) -> dict[tuple[str, str], list[float]]:
@@ -156,5 +199,6 @@ def in_order(datasets: Iterable[str]) -> list[str]:
 
 
 def rank(row: str) -> tuple[int, str]:
-    """Rows stand in the order of the registry."""
-    return list(METHODS).index(row.split(" ")[0]), row
+    """Rows stand in the order of the registry, what it does not know last."""
+    known = list(METHODS)
+    return known.index(method_of(row)) if method_of(row) in known else len(known), row

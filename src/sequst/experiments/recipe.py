@@ -15,7 +15,7 @@ import yaml
 
 from sequst.errors import UsageError, nearest, shorten
 from sequst.experiments.cells import Cell
-from sequst.experiments.results import read_results
+from sequst.experiments.results import ON_REQUEST, read_results
 from sequst.methods.registry import find_method
 
 SEEDS = (12, 21, 42, 87, 100)
@@ -51,12 +51,17 @@ class Recipe:
     """What to keep of every cell beside its findings: `cases`, `words`."""
 
     def cells(self) -> list[Cell]:
-        """Seeds and draws vary slowest, so that what is done early says something of everything."""
+        """Seeds and draws vary slowest, so that what is done early says something of everything. With all of the training set
+        no sentence is left unlabelled, so methods that learn from those have no such cell; and of variants that come to the
+        same settings, a method has one."""
         rows = itertools.product(
             range(max(1, self.draws)), self.seeds, self.shots, self.datasets, self.methods, self.encoders, self.heads,
             self.variants,
         )  # fmt: skip
-        return [self._cell(*row) for row in rows]
+        cells = [self._cell(*row) for row in rows if row[2] is not None or not find_method(row[4]).unlabeled]
+        if self.draws or len(self.variants) > 1:
+            cells = list({_sameness(cell): cell for cell in reversed(cells)}.values())[::-1]
+        return cells
 
     def _cell(
         self, draw: int, seed: int, shots: int | None, dataset: str, method: str, encoder: str, head: str, variant: str
@@ -86,21 +91,31 @@ def load_cells(name: str, override: Sequence[str] = (), **choices: Sequence[Any]
     """
     chosen = {key: tuple(values) for key, values in choices.items() if values}
     if name.endswith(".jsonl"):
-        cells = _cells_again(Path(name), override, **chosen)
+        cells = _cells_again(Path(name), **chosen)
     else:
         recipe = load_recipe(name)
-        cells = recipe.narrowed(**chosen, settings=(*recipe.settings, *override)).cells()
-    for cell in cells:
-        if cell.shots is None and find_method(cell.method).unlabeled:
-            raise UsageError(f"method {cell.method} learns from unlabelled sentences, and with all shots none are left")
-    return cells
+        cells = recipe.narrowed(**chosen).cells()
+        if not cells:
+            raise UsageError(f"{name}: its methods learn from unlabelled sentences, and with all shots none are left")
+    return [_overridden(cell, override) for cell in cells]
 
 
-def _cells_again(path: Path, override: Sequence[str], encoders: Sequence[str] = (), **chosen: Sequence[Any]) -> list[Cell]:
+def _overridden(cell: Cell, override: Sequence[str]) -> Cell:
+    """With these settings on top of its own."""
+    return dataclasses.replace(cell, recipe=" ".join([cell.recipe.removeprefix("default"), *override]).strip() or "default")
+
+
+def _sameness(cell: Cell) -> tuple[Any, ...]:
+    """Equal for cells that would be the same run."""
+    settings = cell.settings().hash(find_method(cell.method).unused)
+    return (*dataclasses.astuple(dataclasses.replace(cell, recipe="")), settings)
+
+
+def _cells_again(path: Path, encoders: Sequence[str] = (), **chosen: Sequence[Any]) -> list[Cell]:
     if not path.is_file():
         raise UsageError(f"{path}: no such file")
     folders = {PurePath(encoder).name: encoder for encoder in encoders}
-    cells = [_cell_of(line, folders, override) for line in read_results(path)]
+    cells = [_cell_of(line, folders) for line in read_results(path)]
     cells = [cell for cell in cells if all(getattr(cell, key.removesuffix("s")) in chosen[key] for key in chosen)]
     cells = [cell for cell in cells if not encoders or cell.encoder in encoders]
     if not cells:
@@ -108,20 +123,13 @@ def _cells_again(path: Path, override: Sequence[str], encoders: Sequence[str] = 
     return cells
 
 
-def _cell_of(line: Mapping[str, Any], encoders: Mapping[str, str], override: Sequence[str]) -> Cell:
+def _cell_of(line: Mapping[str, Any], encoders: Mapping[str, str]) -> Cell:
     """The cell that a line of results is of."""
     known = {item.name for item in dataclasses.fields(Cell)}
     facts = {name: value for name, value in line.items() if name in known}
     experiment, _, score_on = line["experiment"].partition("@")
-    settings = [*(() if line["recipe"] == "default" else line["recipe"].split()), *override]
     encoder = encoders.get(line["encoder"], line["encoder"])
-    more = {
-        "experiment": experiment,
-        "score_on": score_on or "test",
-        "encoder": encoder,
-        "recipe": " ".join(settings) or "default",
-    }
-    return Cell(**{**facts, **more})
+    return Cell(**{**facts, "experiment": experiment, "score_on": score_on or "test", "encoder": encoder})
 
 
 def recipe_names() -> list[str]:
@@ -149,7 +157,7 @@ _LISTS = {
 }  # fmt: skip
 _CHOICES = {
     "heads": ("softmax", "crf"), "sampler": ("sentences", "mentions"), "score_on": ("test", "pool", "dev"),
-    "keep": ("cases", "words"),
+    "keep": ON_REQUEST,
 }  # fmt: skip
 
 

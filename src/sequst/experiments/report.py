@@ -47,8 +47,8 @@ def write_experiment_report(results: Results, path: Path, baseline: str = "sst")
     sections: dict[str, Section] = {}
     for table in tables_of(results, baseline):
         _section(sections, table.title).tables.append(_untitled(table))
-    for figure in figures_of(results):
-        _section(sections, figure.title).figures.append(_drawn(figure))
+    for number, figure in enumerate(figures_of(results)):
+        _section(sections, figure.title).figures.append(_drawn(figure, f"f{number}-"))
     page = template("sequst.experiments", "data", "report.html").render(
         version=__version__,
         experiments=sorted({line["experiment"] for line in lines}),
@@ -79,17 +79,17 @@ def _untitled(table: Table) -> Table:
     return Table(table.title.partition(": ")[2] or "scores", table.heading, table.rows, table.notes, table.labels)
 
 
-def _drawn(figure: Figure) -> Drawn:
+def _drawn(figure: Figure, prefix: str) -> Drawn:
     svg = figure.svg()
-    drawing = Markup(_own_names(svg[svg.index("<svg") :], figure.name))  # noqa: S704: it is ours, and matplotlib escapes texts
+    drawing = Markup(_own_names(svg[svg.index("<svg") :], prefix))  # matplotlib draws texts as outlines, and escapes comments
     data = f"data:text/csv;base64,{base64.b64encode(figure.csv().encode()).decode()}"
     return Drawn(figure.name, figure.title.partition(": ")[2], figure.caption, drawing, data)
 
 
-def _own_names(svg: str, name: str) -> str:
+def _own_names(svg: str, prefix: str) -> str:
     """Ids are of a whole page, and several drawings stand in one."""
-    for before, after in (('id="', f'id="{name}-'), ('href="#', f'href="#{name}-'), ("url(#", f"url(#{name}-")):
-        svg = svg.replace(before, after)
+    for before in ('id="', 'href="#', "url(#"):
+        svg = svg.replace(before, before + prefix)
     return svg
 
 

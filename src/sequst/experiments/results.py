@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,8 +25,12 @@ TELLING = (
     "experiment", "dataset", "method", "recipe", "encoder", "head", "shots", "sampler", "pool", "seed", "settings_hash",
 )  # fmt: skip
 """Those that tell a cell from every other."""
-FINDINGS = ("rounds", "reliability", "selection", "cases", "words")
-"""The kinds of lines that lie beside the results, in NAME.KIND.jsonl; `findings` makes them."""
+ALWAYS, ON_REQUEST = ("rounds", "reliability", "selection"), ("cases", "words")
+FINDINGS = (*ALWAYS, *ON_REQUEST)
+"""The kinds of lines that lie beside the results, in NAME.KIND.jsonl, of every cell or where a recipe asks for them; `findings`
+makes them."""
+FAILURES = "failures"
+"""The kind of the lines of cells that failed."""
 STRATEGIES = ("none", "confidence", "certainty", "both")
 """What words can be selected by, in the paper's table of error rates."""
 
@@ -44,19 +50,21 @@ class Results:
 
     @classmethod
     def load(cls, places: Sequence[str | Path]) -> Results:
-        """From folders that `sequst experiment run` wrote, and files of results."""
+        """From folders that `sequst experiment run` wrote, and files of results; what lies beside these is found by itself."""
         lines: Lines = []
         failures: Lines = []
         findings: dict[str, Lines] = {kind: [] for kind in FINDINGS}
         for place in map(Path, places):
             path = place / "results.jsonl" if place.is_dir() else place
+            if path.suffixes[-2:-1] and path.suffixes[-2].strip(".") in (*FINDINGS, FAILURES):
+                continue
             if not path.is_file():
                 way_out = "name a folder that `sequst experiment run` wrote, or a file of results"
                 raise UsageError(f"{path}: no such file; {way_out}")
-            lines += read_results(path)
+            lines += _whole(path)
             for kind in FINDINGS:
                 findings[kind] += read_findings(path, kind)
-            failures += _not_done_since(read_results(path.with_suffix(".failures.jsonl")), read_results(path))
+            failures += _not_done_since(read_results(path.with_suffix(f".{FAILURES}.jsonl")), read_results(path))
         return dataclasses.replace(cls.of(lines, **findings), failures=failures)
 
     @classmethod
@@ -65,6 +73,16 @@ class Results:
 
     def found(self, kind: str) -> Lines:
         return self.findings.get(kind, [])
+
+
+def _whole(path: Path) -> Lines:
+    """The lines of results, each with all that such a line has."""
+    lines = read_results(path)
+    for number, line in enumerate(lines, 1):
+        lacking = [name for name in KEYS if name not in line] if isinstance(line, dict) else list(KEYS)
+        if lacking:
+            raise SequstError(f"{path}:{number}: no line of results, for it lacks {', '.join(lacking[:3])}; name another file")
+    return lines
 
 
 def _not_done_since(failures: Lines, lines: Lines) -> Lines:
@@ -101,15 +119,23 @@ def read_findings(results: Path, kind: str) -> Lines:
     before = None
     for line in read_results(results.with_suffix(f".{kind}.jsonl")):
         key = key_of(line)
-        if key != before or line.get("round") == 0:  # the lines of a cell are written in one go
+        if key != before or _begins(line):  # the lines of a cell are written in one go
             found[key] = []
         found[key].append(line)
         before = key
     return [line for key, lines in found.items() if key in done for line in lines]
 
 
+def _begins(line: Mapping[str, Any]) -> bool:
+    """Whether it is the first of its cell and kind; lines that are older than their number are told by what they are of."""
+    return bool(line.get("number", line.get("round", 0)) == 0 and line.get("strategy", STRATEGIES[0]) == STRATEGIES[0])
+
+
 def append_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
-    """In one write, so that a process that dies leaves them whole or not at all."""
-    text = "".join(json.dumps(line) + "\n" for line in lines)
+    """In one write, so that a process that dies or a full disk leaves them whole or not at all."""
+    data = "".join(json.dumps(line) + "\n" for line in lines).encode()
     with explained(path), path.open("ab", buffering=0) as file:
-        file.write(text.encode())
+        end = file.seek(0, os.SEEK_END)
+        if file.write(data) != len(data):
+            file.truncate(end)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

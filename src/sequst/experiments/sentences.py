@@ -45,9 +45,10 @@ def lay_out(lines: Lines, width: float) -> list[Text]:
 
 def text_width(text: str, look: Mapping[str, Any]) -> float:
     """In points."""
-    font = needed("matplotlib.font_manager", "figures").FontProperties(weight=look.get("weight", "normal"))
-    path = needed("matplotlib.textpath", "figures").TextPath((0, 0), text, size=look["fontsize"], prop=font)
-    return float(path.get_extents().width)
+    fonts = needed("matplotlib.font_manager", "figures")
+    font = fonts.FontProperties(size=look["fontsize"], weight=look.get("weight", "normal"))
+    measure = needed("matplotlib.textpath", "figures").TextToPath().get_text_width_height_descent
+    return float(measure(text, font, ismath=False)[0])
 
 
 def draw_texts(drawing: Any, texts: Sequence[Text], width: float, height: float) -> None:

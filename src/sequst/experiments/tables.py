@@ -14,13 +14,16 @@ from sequst.experiments.grouping import (
     Scored,
     Scores,
     by_row,
+    ceilings_of,
     in_order,
+    method_of,
     of_group,
     over_rounds,
     rank,
     rows_of,
     scores_of,
-)
+    variant_of,
+)  # fmt: skip
 from sequst.experiments.rendering import Table
 from sequst.experiments.results import STRATEGIES, Lines, Results
 from sequst.tagger.shape import BILSTM
@@ -32,15 +35,32 @@ def tables_of(results: Results, baseline: str = "sst") -> list[Table]:
     """Of every group a table of scores, and one of differences to the baseline with their p values; then what was found in the
     cells, where they kept it: rounds, calibration, errors of selected words, how far the classes lie apart."""
     rows, made = rows_of(results), []
-    for group, scored in scores_of(results, rows).items():
+    grouped = scores_of(results, rows)
+    for group, scored in grouped.items():
         scores = scored.scores
         made.append(_scores_table(group, scored))
         made += _differences(group, scores, baseline)
         made += _rounds(group, of_group(results.found("rounds"), group), rows)
-        made += _selection(group, of_group(results.found("selection"), group))
+        made += _selection(group, of_group(results.found("selection"), group), rows)
         made += _calibration(group, of_group(results.found("reliability"), group), rows)
         made += _classes(group, of_group(results.found("words"), group), rows)
-    return made
+    alone = {pair: found for pair, found in ceilings_of(results).items() if pair not in {group[:2] for group in grouped}}
+    return [*made, *(_ceiling_table(pair, found) for pair, found in alone.items())]
+
+
+def _ceiling_table(pair: tuple[str, str], ceiling: Mapping[str, float]) -> Table:
+    """Full data where there is nothing else to set beside it."""
+    columns = [*paper.datasets(), *sorted(set(ceiling) - set(paper.datasets()))]
+    notes = ["test F1 of fine-tuning on all of the training set; the paper's encoder is bert-base-uncased"]
+    return Table(f"full data, {', '.join(pair)}", ["", *columns, "average"], _ceiling_rows(columns, ceiling), notes)
+
+
+def _ceiling_rows(columns: Sequence[str], ceiling: Mapping[str, float]) -> list[list[str]]:
+    theirs = {d: figure.f1 for d in columns if (figure := paper.figure(d, "finetune", None)) is not None}
+    return [
+        [whose, *(_number(found.get(dataset)) for dataset in columns), _average(found)]
+        for whose, found in (("ours", ceiling), ("paper", theirs))
+    ]
 
 
 def _columns(scores: Scores) -> list[str]:
@@ -56,10 +76,9 @@ def _methods(scores: Scores) -> list[str]:
 def _scores_table(group: Group, scored: Scored) -> Table:
     scores, ceiling, caps, teachers = scored
     columns = _columns(scores)
-    rows = [["full data", "ours", *(_number(ceiling.get(dataset)) for dataset in columns), _average(ceiling)]]
-    theirs = {d: figure.f1 for d in columns if (figure := paper.figure(d, "finetune", None)) is not None}
-    rows.append(["", "paper", *(_number(theirs.get(dataset)) for dataset in columns), _average(theirs)])
-    base = {dataset: statistics.mean(found.values()) for (dataset, method), found in scores.items() if method == "finetune"}
+    rows = [[name, *row] for name, row in zip(("full data", ""), _ceiling_rows(columns, ceiling), strict=True)]
+    bases = [method for method in _methods(scores) if method_of(method) == "finetune"]
+    base = {dataset: statistics.mean(found.values()) for (dataset, method), found in scores.items() if [method] == bases}
     for method in _methods(scores):
         ours = {dataset: found for dataset in columns if (found := scores.get((dataset, method)))}
         means = {dataset: statistics.mean(found.values()) for dataset, found in ours.items()}
@@ -68,7 +87,7 @@ def _scores_table(group: Group, scored: Scored) -> Table:
         rows.append(["", "paper", *(_number(printed.get(dataset)) for dataset in columns), _average(printed)])
         apart = {dataset: means[dataset] - printed[dataset] for dataset in means if dataset in printed}
         rows.append(["", "difference", *(_signed(apart.get(dataset)) for dataset in columns), _signed_average(apart)])
-        if method != "finetune":
+        if method_of(method) != "finetune":
             closed = {d: _gap_closed(means[d], base[d], ceiling[d]) for d in means if d in base and d in ceiling}
             rows.append(["", "gap closed, %", *(_whole(closed.get(dataset)) for dataset in columns), ""])
     notes = [
@@ -78,6 +97,8 @@ def _scores_table(group: Group, scored: Scored) -> Table:
     ]
     if caps:
         notes.append(f"unlabelled sentences at most: {', '.join(f'{cap:,}' for cap in sorted(caps))}")
+    if len(bases) > 1:
+        notes.append("fine-tuning stands here with several settings, so there is no one gap to close")
     if teachers:
         where = ", ".join(in_order(teachers))
         notes.append(f"self-training begins with fine-tuning: some runs of finetune are first teachers of other runs ({where})")
@@ -91,7 +112,7 @@ def _scores_table(group: Group, scored: Scored) -> Table:
 
 def paper_figure(group: Group, dataset: str, method: str) -> paper.Figure | None:
     encoder = BILSTM if group.encoder == BILSTM else paper.ENCODER
-    return paper.figure(dataset, method.split(" ")[0], group.shots, encoder, group.head)
+    return paper.figure(dataset, method_of(method), group.shots, encoder, group.head)
 
 
 def _gap_closed(f1: float, base: float, ceiling: float) -> float | None:
@@ -99,7 +120,12 @@ def _gap_closed(f1: float, base: float, ceiling: float) -> float | None:
 
 
 def _differences(group: Group, scores: Scores, baseline: str) -> list[Table]:
-    """Every method less the baseline, by pairs of runs that share dataset and seed."""
+    """Every method less the baseline, or each of its variants, by pairs of runs that share dataset and seed."""
+    variants = [method for method in _methods(scores) if method_of(method) == baseline]
+    return [table for variant in variants for table in _differences_to(group, scores, variant)]
+
+
+def _differences_to(group: Group, scores: Scores, baseline: str) -> list[Table]:
     methods = [method for method in _methods(scores) if method != baseline]
     columns = [dataset for dataset in _columns(scores) if (dataset, baseline) in scores]
     if not methods or not columns:
@@ -140,10 +166,18 @@ def _rounds(group: Group, lines: Lines, rows: Rows) -> list[Table]:
     return [Table(f"{group.title}: over the rounds", ["method", "round", *columns], body, notes, labels=2)]
 
 
-def _selection(group: Group, lines: Lines) -> list[Table]:
+def _selection(group: Group, lines: Lines, rows: Rows) -> list[Table]:
+    """A table for every variant of a method that selects words."""
+    names = sorted({rows[variant_of(line)] for line in lines}, key=rank)
+    title = f"{group.title}: errors of selected words"
+    return [
+        _selection_table(title if len(names) == 1 else f"{title}, {name}", [x for x in lines if rows[variant_of(x)] == name])
+        for name in names
+    ]
+
+
+def _selection_table(title: str, lines: Lines) -> Table:
     columns = in_order({line["dataset"] for line in lines})
-    if not columns:
-        return []
     found: dict[tuple[str, str, str], dict[int, float]] = defaultdict(dict)
     for line in lines:
         for name in ("error", "entity_error", "selected_of_entity_words"):
@@ -162,7 +196,7 @@ def _selection(group: Group, lines: Lines) -> list[Table]:
         "them, and of those that are labelled as an entity; and the percent of entity words that is selected",
         "all strategies look at the same teacher; the paper does not say of which words its errors are",
     ]
-    return [Table(f"{group.title}: errors of selected words", ["selected by", "", *columns], body, notes, labels=2)]
+    return Table(title, ["selected by", "", *columns], body, notes, labels=2)
 
 
 def _calibration(group: Group, lines: Lines, rows: Rows) -> list[Table]:
