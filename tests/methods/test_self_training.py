@@ -324,7 +324,10 @@ def test_what_cannot_work_is_said(split: Split, tiny_encoder: str, tmp_path: Pat
     with pytest.raises(UsageError, match="name some with --unlabeled"):
         train(split.labeled, tmp_path / "a", encoder=tiny_encoder, method="sequst")
     assert not (tmp_path / "a").exists()
-    monkeypatch.setattr(Tagger, "decode", lambda self, batch: Decoded(torch.zeros_like(batch.heads), self(batch)))
+    monkeypatch.setattr(
+        "sequst.tagger.head.SoftmaxHead.decode",
+        lambda self, scores, rows: Decoded(torch.zeros_like(rows.words, dtype=torch.long), scores),
+    )
     with pytest.raises(SequstError, match="labels every unlabelled word O"):
         run(split, tiny_encoder, tmp_path / "b", "sst")
 

@@ -9,11 +9,12 @@ import torch
 from sequst.corpus.sampling import Split
 from sequst.errors import UsageError
 from sequst.tagger.batches import collate
+from sequst.tagger.forward import Forward
 from sequst.tagger.predicting import label_words
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.beliefs import Beliefs, draw_labels, form_beliefs
 from sequst.uncertainty.information import PassSums
-from sequst.uncertainty.mc_dropout import mc_dropout
+from sequst.uncertainty.passes import mc_passes
 
 
 @pytest.fixture
@@ -42,8 +43,9 @@ def test_equals_passes_kept_whole(tagger: Tagger, split: Split) -> None:
     windows = tagger.splitter.windows([sentence[0].words])
     assert len(windows) == 1
     batch = collate(windows, [0], tagger.pad_id)
-    with torch.no_grad(), mc_dropout(tagger, 9):
-        kept = torch.stack([tagger(batch)[0].exp().double() for _ in range(6)])  # (T, W, C)
+    with torch.no_grad():
+        passes = mc_passes(tagger, Forward(tagger), batch, 6, 9)
+        kept = torch.stack([log_probs[0].exp().double() for log_probs in passes])  # (T, W, C)
     mean = kept.mean(0)
     gain = -(mean * mean.log()).sum(-1) + (kept * kept.log()).sum(-1).mean(0)
     confidence = mean.gather(-1, torch.tensor(beliefs.labels).unsqueeze(-1)).squeeze(-1)
@@ -134,7 +136,7 @@ def test_beliefs_of_drawn_labels_are_of_those_labels(tagger: Tagger, split: Spli
 
 def test_draws_do_not_depend_on_batches(tagger: Tagger, split: Split, monkeypatch: pytest.MonkeyPatch) -> None:
     first = form_beliefs(tagger, split.dev, passes=0, seed=4, draw=5).labels
-    monkeypatch.setattr("sequst.tagger.predicting.token_budget", lambda device: 24)
+    monkeypatch.setattr("sequst.tagger.forward.Forward.token_budget", 24)
     again = form_beliefs(tagger, split.dev, passes=0, seed=4, draw=5).labels
     assert (first == again).mean() > 0.99  # probabilities differ in their last digits
     assert not np.array_equal(first, form_beliefs(tagger, split.dev, passes=0, seed=4, draw=6).labels)

@@ -24,6 +24,7 @@ from sequst.extras import needed
 from sequst.methods.running import Result
 from sequst.methods.self_training import select_words
 from sequst.methods.sequst import selector_of
+from sequst.tagger.forward import forward_of
 from sequst.tagger.predicting import Words
 from sequst.tagger.tagger import Tagger
 from sequst.training.directory import RunDirectory
@@ -176,8 +177,9 @@ def hidden_states(tagger: Tagger, sentences: Sequence[Sentence]) -> NDArray[np.f
     """(N, H): the state of every word of the sentences, one after the other."""
     found = Words(tagger, sentences)
     states = np.zeros((len(found), tagger.head.linear.in_features), dtype=np.float32)
-    for batch, places in found.batches():
-        states[places] = tagger.hidden(batch)[batch.owned].float().cpu().numpy()
+    with forward_of(tagger) as forward:
+        for batch, places in found.batches(forward.token_budget):
+            states[places] = forward.hidden(batch)[batch.owned].float().cpu().numpy()
     return states
 
 

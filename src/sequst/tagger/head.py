@@ -58,8 +58,12 @@ class Head(nn.Module):
     def scores(self, hidden: Tensor, dropout: bool = True) -> Tensor:
         """Hidden states (..., H) -> scores of the tags (..., C). Predictions that are to be compared with one another go
         without dropout, whatever the mode."""
-        states = (hidden - self.mean) * self.scale
+        states = self.standardised(hidden)
         return self.linear(self.dropout(states) if dropout else states).float()  # type: ignore[no-any-return]
+
+    def standardised(self, hidden: Tensor) -> Tensor:
+        """Hidden states, centred and scaled."""
+        return (hidden - self.mean) * self.scale
 
     def forward(self, hidden: Tensor, rows: Rows, dropout: bool = True) -> Tensor:
         """Hidden states (B, W, H) -> log probabilities (B, W, C)."""

@@ -15,6 +15,7 @@ from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans
 from sequst.errors import UsageError, shorten
 from sequst.tagger.batches import Batch, collate, plan
+from sequst.tagger.forward import forward_of
 from sequst.tagger.windows import Window
 
 if TYPE_CHECKING:
@@ -91,11 +92,6 @@ class WordLabels(NamedTuple):
     """Where each sentence begins, and the end of the last."""
 
 
-def token_budget(device: torch.device) -> int:
-    """Sub-words in a batch when nothing is learnt: enough to fill the machine, few enough to stay in its caches."""
-    return 4096 if device.type == "cpu" else 65536
-
-
 class Words:
     """All words of some sentences, cut into windows once, to be passed through the tagger as often as needed."""
 
@@ -107,13 +103,12 @@ class Words:
     def __len__(self) -> int:
         return int(self.starts[-1])
 
-    def batches(self) -> Iterator[tuple[Batch, NDArray[np.int64]]]:
+    def batches(self, max_tokens: int) -> Iterator[tuple[Batch, NDArray[np.int64]]]:
         """(batch, the place among all words of each word that it owns, in the order of `batch.owned`)."""
         lengths = [len(window.ids) for window in self._windows]
-        device = self._tagger.device
-        for rows in plan(lengths, max_rows=len(lengths) or 1, max_tokens=token_budget(device)):
+        for rows in plan(lengths, max_rows=len(lengths) or 1, max_tokens=max_tokens):
             places = [self._places(self._windows[i]) for i in rows]
-            yield collate(self._windows, rows, self._tagger.pad_id).to(device), np.concatenate(places)
+            yield collate(self._windows, rows, self._tagger.pad_id).to(self._tagger.device), np.concatenate(places)
 
     def _places(self, window: Window) -> NDArray[np.int64]:
         start, end = window.owned
@@ -126,15 +121,11 @@ def label_words(tagger: Tagger, sentences: Sequence[Sentence]) -> WordLabels:
     words = Words(tagger, sentences)
     labels = np.zeros(len(words), dtype=np.int64)
     confidences = np.zeros(len(words), dtype=np.float32)
-    was_training = tagger.training
-    tagger.eval()
-    try:
-        for batch, places in words.batches():
-            decoded = tagger.decode(batch)
+    with forward_of(tagger) as forward:
+        for batch, places in words.batches(forward.token_budget):
+            decoded = forward.decode(batch)
             labels[places] = decoded.labels[batch.owned].cpu().numpy()
             confidences[places] = decoded.confidences[batch.owned].float().cpu().numpy()
-    finally:
-        tagger.train(was_training)
     return WordLabels(labels, confidences, words.starts)
 
 

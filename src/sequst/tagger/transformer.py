@@ -51,7 +51,7 @@ class Transformer(Encoder):
         """Of every word the state of its first sub-word."""
         inputs = {"input_ids": batch.input_ids} if embeddings is None else {"inputs_embeds": embeddings}
         states = self.model(attention_mask=batch.attention_mask, **inputs).logits  # (B, L, H)
-        return torch.gather(states, 1, batch.heads.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
+        return states_of_words(states, batch)
 
     def save(self, folder: Path, classifier: nn.Linear) -> None:
         identity = getattr(self.model, self._classifier_name)
@@ -62,6 +62,11 @@ class Transformer(Encoder):
         finally:
             setattr(self.model, self._classifier_name, identity)
         self.tokenizer.save_pretrained(folder)
+
+
+def states_of_words(states: Tensor, batch: Batch) -> Tensor:
+    """(B, W, H): of every word the state of its first sub-word, from those of all sub-words (B, L, H)."""
+    return torch.gather(states, 1, batch.heads.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
 
 
 def _find_classifier(model: nn.Module, labels: int) -> tuple[str, nn.Linear]:

@@ -14,10 +14,11 @@ from torch import Tensor
 
 from sequst.corpus.sentence import Sentence
 from sequst.errors import UsageError
+from sequst.tagger.forward import forward_of
 from sequst.tagger.predicting import Words
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.information import PassSums
-from sequst.uncertainty.mc_dropout import mc_dropout
+from sequst.uncertainty.passes import mc_passes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -95,11 +96,9 @@ def form_beliefs(
     kept = None if probabilities == "none" else np.zeros((len(words), len(tagger.labels)), dtype=np.float32)
     chances = np.random.default_rng(draw).random(len(words) if draw is not None else 0)  # by word: no batch decides them
     best = None if draw is None else np.zeros(len(words), dtype=np.int64)
-    was_training = tagger.training
-    tagger.eval()
-    try:
-        for number, (batch, places) in enumerate(words.batches()):
-            decoded = tagger.decode(batch)
+    with forward_of(tagger) as forward:
+        for number, (batch, places) in enumerate(words.batches(forward.token_budget)):
+            decoded = forward.decode(batch)
             label, sure = decoded.labels[batch.owned], decoded.confidences[batch.owned]
             if best is not None:
                 best[places] = label.cpu().numpy()
@@ -107,9 +106,8 @@ def form_beliefs(
                 label = draw_labels(of_all, torch.from_numpy(chances[places]))
                 sure = of_all.gather(-1, label.unsqueeze(-1)).squeeze(-1).exp()
             sums = PassSums()
-            with mc_dropout(tagger, seed + number):
-                for _ in range(passes):
-                    sums.add(tagger(batch)[batch.owned])
+            for log_probs in mc_passes(tagger, forward, batch, passes, seed + number):
+                sums.add(log_probs[batch.owned])
             labels[places], plain[places] = label.cpu().numpy(), sure.float().cpu().numpy()
             if passes:
                 confidence[places] = sums.confidence(label).cpu().numpy()
@@ -120,8 +118,6 @@ def form_beliefs(
                 found = sums.mean if probabilities == "mean" else decoded.log_probs[batch.owned].exp()
                 kept[places] = found.float().cpu().numpy()
             advance(len(places))
-    finally:
-        tagger.train(was_training)
     return Beliefs(labels, plain, confidence, gain, words.starts, kept, best)
 
 

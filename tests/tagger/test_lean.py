@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from torch import Tensor
+
+from sequst.corpus.generated import generate
+from sequst.tagger.batches import Batch
+from sequst.tagger.forward import Forward, forward_of
+from sequst.tagger.lean import Lean
+from sequst.tagger.masks import Masks
+from sequst.tagger.predicting import Words
+from sequst.tagger.tagger import Tagger
+from sequst.uncertainty.mc_dropout import mc_dropout
+from sequst.uncertainty.passes import mc_passes
+
+SMALL = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48, "vocab_size": 200}
+MODELS: dict[str, Any] = {
+    "bert": lambda: transformers.BertForTokenClassification(transformers.BertConfig(**SMALL, attn_implementation="eager")),
+    "roberta": lambda: transformers.RobertaForTokenClassification(
+        transformers.RobertaConfig(**SMALL, attn_implementation="eager", pad_token_id=1)
+    ),
+    "mpnet": lambda: transformers.MPNetForTokenClassification(transformers.MPNetConfig(**SMALL, attn_implementation="eager")),
+}
+
+
+def batch_of(lengths: tuple[int, ...] = (9, 4, 7)) -> Batch:
+    torch.manual_seed(3)
+    longest = max(lengths)
+    mask = torch.tensor([[1] * length + [0] * (longest - length) for length in lengths])
+    ids = torch.randint(5, 200, mask.shape) * mask + (1 - mask)
+    words = mask.bool()
+    heads = torch.arange(longest).expand(len(lengths), -1)
+    return Batch(ids, mask, heads, words, words, None, words, torch.ones(len(lengths), dtype=torch.bool), [0], list(lengths))
+
+
+@pytest.fixture(params=MODELS)
+def model(request: pytest.FixtureRequest) -> Any:
+    torch.manual_seed(1)
+    model = MODELS[request.param]()
+    for parameter in model.parameters():  # biases and norms too, that nothing hides behind a 0 or a 1
+        torch.nn.init.normal_(parameter, std=0.3)
+    model.classifier = torch.nn.Identity()
+    model.dropout.p = 0.0
+    return model.eval()
+
+
+@pytest.mark.parametrize("lengths", [(9, 4, 7), (6, 6)])
+def test_it_computes_what_transformers_computes(model: Any, lengths: tuple[int, ...]) -> None:
+    batch = batch_of(lengths)
+    lean = Lean.of(model)
+    assert lean is not None
+    with torch.inference_mode():
+        ours = lean.finish(lean.begin(batch))
+        theirs = model(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits
+    torch.testing.assert_close(ours[batch.word_mask], theirs[batch.word_mask], atol=2e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("lengths", [(9, 4, 7), (6, 6)])
+def test_with_the_same_masks_it_drops_what_transformers_drops(
+    model: Any, lengths: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch, theirs = batch_of(lengths), Masks(5)
+    lean = Lean.of(model)
+    assert lean is not None
+    dropped: list[tuple[int, ...]] = []
+
+    def dropout(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+        if not training or p == 0:
+            return x
+        dropped.append(tuple(x.shape))
+        return theirs.drop(x.clone(), p)
+
+    with torch.inference_mode():
+        ours = [lean.finish(lean.begin(batch), masks) for masks in [Masks(5)] for _ in range(2)]
+        monkeypatch.setattr(torch.nn.functional, "dropout", dropout)
+        with mc_dropout(model, 1):
+            plain = [model(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits for _ in range(2)]
+    for first, second in zip(ours, plain, strict=True):
+        torch.testing.assert_close(first[batch.word_mask], second[batch.word_mask], atol=5e-5, rtol=1e-5)
+    assert not torch.allclose(ours[0], ours[1])
+    longest = max(lengths)
+    assert dropped.count((len(lengths), 4, longest, longest)) == 2 * 3  # attention's own dropout, in every layer of both passes
+
+
+def test_masks_drop_at_the_rate_and_keep_the_mean() -> None:
+    ones = Masks(1).drop(torch.ones(1000, 1001), 0.1)
+    kept = ones > 0
+    share = 1 - kept.float().mean().item()
+    assert share == pytest.approx(0.1, abs=5 * (0.1 * 0.9 / 1e6) ** 0.5)
+    assert ones.mean().item() == pytest.approx(1.0, abs=2e-3)
+    assert len(ones[kept].unique()) == 1
+    for axis in (0, 1):  # no row and no column is dropped more than chance has it
+        rates = 1 - kept.float().mean(axis)
+        assert (rates - 0.1).abs().max() < 6 * (0.1 * 0.9 / 1000) ** 0.5
+    neighbours = (kept[:, 1:] == kept[:, :-1]).float().mean().item()
+    assert neighbours == pytest.approx(0.9**2 + 0.1**2, abs=2e-3)  # neighbours, cut from the same draw, know nothing of another
+    assert torch.equal(Masks(1).drop(torch.ones(7), 0.5), Masks(1).drop(torch.ones(7), 0.5))
+    assert not torch.equal(Masks(1).drop(torch.ones(99), 0.5), Masks(2).drop(torch.ones(99), 0.5))
+    assert torch.equal(Masks(1).drop(torch.ones(99), 0.0), torch.ones(99))
+    x, to = torch.randn(50), torch.randn(50)
+    assert torch.allclose(Masks(4).add_dropped(x, to, 0.3), to + Masks(4).drop(x.clone(), 0.3), atol=1e-6)
+
+
+def test_where_it_is_not_used(tiny_encoder: str) -> None:
+    distil = transformers.DistilBertForTokenClassification(
+        transformers.DistilBertConfig(dim=32, n_layers=1, n_heads=2, hidden_dim=32)
+    )
+    assert Lean.of(distil.eval()) is None
+    tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-x", "I-x"])
+    assert Forward(tagger).lean is not None
+    tagger.train()
+    assert Forward(tagger).lean is None  # its dropout would be on
+    with forward_of(tagger) as forward:
+        assert forward.lean is not None
+    assert tagger.training
+    assert Forward(Tagger.from_encoder("bilstm", ["O"], text=[["a"]])).lean is None
+
+
+@pytest.fixture
+def passes(tiny_encoder: str) -> Iterator[tuple[Tagger, Batch]]:
+    tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-x", "I-x"], seed=2)
+    with torch.no_grad():
+        tagger.head.linear.weight.mul_(30)
+    [(batch, _)] = Words(tagger, generate().test[:12]).batches(10_000)
+    with torch.inference_mode():
+        yield tagger, batch
+
+
+def test_passes_are_those_of_the_plain_path_within_chance(passes: tuple[Tagger, Batch]) -> None:
+    """Mean and variance over many passes, word by word."""
+    tagger, batch = passes
+    count = 1500
+    found = []
+    for lean in (True, False):
+        forward = Forward(tagger)
+        if not lean:
+            forward.lean = None
+        runs = torch.stack([log_probs[batch.owned].exp() for log_probs in mc_passes(tagger, forward, batch, count, 7)])
+        found.append((runs.mean(0), runs.var(0)))
+    (mean, spread), (plain_mean, plain_spread) = found
+    apart = (mean - plain_mean) / ((spread + plain_spread) / count).sqrt()
+    assert apart.abs().max() < 5.5  # of some hundred words and labels
+    assert apart.pow(2).mean() < 1.5
+    assert (spread.mean() / plain_spread.mean()).item() == pytest.approx(1.0, abs=0.05)
+
+
+def test_the_same_seed_gives_the_same_passes(passes: tuple[Tagger, Batch]) -> None:
+    tagger, batch = passes
+    runs = [torch.stack(list(mc_passes(tagger, Forward(tagger), batch, 3, seed))) for seed in (1, 1, 2)]
+    assert torch.equal(runs[0], runs[1])
+    assert not torch.equal(runs[0], runs[2])
+    assert not torch.equal(runs[0][0], runs[0][1])
+    state = torch.random.get_rng_state()
+    list(mc_passes(tagger, Forward(tagger), batch, 2, 1))
+    assert torch.equal(state, torch.random.get_rng_state())
+
+
+def test_words_are_labelled_alike(tiny_encoder: str) -> None:
+    from sequst.tagger.predicting import label_words
+
+    tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-x", "I-x"], seed=2, max_length=12, overlap=4)
+    sentences = generate().test[:40]
+    lean = label_words(tagger, sentences)
+    words = Words(tagger, sentences)
+    confidences = np.zeros(len(words))
+    with torch.inference_mode():
+        for batch, places in words.batches(10_000):
+            confidences[places] = tagger.decode(batch).confidences[batch.owned].numpy()
+    assert lean.confidences == pytest.approx(confidences, abs=1e-5)
