@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -101,13 +102,21 @@ def test_the_same_cell_twice_runs_once(benchmark: Path, tiny_encoder: str, tmp_p
         (["main-10shot", "--set", "teacher.epoch=1"], 2, "did you mean 'teacher.epochs'?"),
         (["main-10shot", "--head", "crff"], 2, "crff"),
         (["nothing.jsonl"], 2, "nothing.jsonl: no such file"),
+        (["main-10shot", "--set", "head=crf"], 2, "--head"),
+        (["main-10shot", "--set", "bilstm.vectors=a b"], 2, "cannot hold a space"),
+        (["main-10shot", "--device", "tpu"], 2, "--device tpu"),
+        (["main-10shot", "--output", __file__], 2, "is a file; name a folder"),
+        (["main-10shot", "--dataset", "untested"], 2, "test.txt.gz"),
     ],
 )
 def test_misuse_is_said_without_a_traceback(
     arguments: list[str], code: int, message: str, benchmark: Path, tmp_path: Path, sequst: Callable[..., Any]
 ) -> None:
+    (benchmark / "untested").mkdir(exist_ok=True)
+    shutil.copy(benchmark / "ours" / "train.txt.gz", benchmark / "untested")
     more = [] if "--dataset" in arguments else ["--dataset", "ours"]
-    done = sequst("experiment", "run", *arguments, *more, "--data", benchmark, "--output", tmp_path / "o", "--commit", "c")
+    more += [] if "--output" in arguments else ["--output", tmp_path / "o"]
+    done = sequst("experiment", "run", *arguments, *more, "--data", benchmark, "--commit", "c")
     assert done.returncode == code
     assert message in done.stderr
     assert "Traceback" not in done.stderr

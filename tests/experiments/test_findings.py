@@ -11,11 +11,11 @@ import pytest
 
 from sequst.corpus.generated import generate
 from sequst.corpus.writing import write_conll
-from sequst.errors import UsageError
+from sequst.errors import SequstError, UsageError
 from sequst.experiments import findings
 from sequst.experiments.cells import Cell, run_cell
 from sequst.experiments.grouping import first_teachers, variant_of
-from sequst.experiments.results import FINDINGS, STRATEGIES, Results, append_lines, key_of, read_findings
+from sequst.experiments.results import FINDINGS, STRATEGIES, Results, append_lines, key_of, read_findings, read_results
 from sequst.tagger.tagger import Tagger
 
 BRIEF = (
@@ -132,6 +132,24 @@ def test_of_a_cell_that_was_cut_off_and_run_again_the_last_lines_count(tmp_path:
     assert [line["ece"] for line in read_findings(results, "reliability")] == [2]
     assert [line["error"] for line in read_findings(results, "selection")] == [2] * 4
     assert [line["ece"] for line in read_findings(results, "cases")] == [2, 2]
+
+
+def test_files_that_were_cut_off_are_gone_on_with(tmp_path: Path) -> None:
+    facts = {**dataclasses.asdict(Cell("t", "ours", 1)), "settings_hash": "h"}
+    results, beside = tmp_path / "r.jsonl", tmp_path / "r.reliability.jsonl"
+    append_lines(results, [facts])
+    results.write_text(results.read_text().rstrip("\n"))  # an editor may leave it so
+    append_lines(results, [{**facts, "seed": 2}])
+    with results.open("a") as file:
+        file.write("\n\n")
+    assert [line["seed"] for line in read_results(results)] == [1, 2]
+    append_lines(beside, [{**facts, "ece": 1}])
+    beside.write_text(beside.read_text() + '{"experiment": "t", "see')
+    append_lines(beside, [{**facts, "seed": 2, "ece": 2}])
+    assert [line["ece"] for line in read_findings(results, "reliability")] == [1, 2]
+    results.write_bytes(results.read_bytes() + b"\xff\n")
+    with pytest.raises(SequstError, match=r"r.jsonl:\d: no line of JSON"):
+        read_results(results)
 
 
 def test_lines_that_the_disk_has_no_room_for_leave_no_trace(tmp_path: Path) -> None:

@@ -4,11 +4,14 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from sequst.corpus.generated import generate
@@ -123,6 +126,30 @@ def test_the_limit_stops_what_is_running(data: Path, tmp_path: Path) -> None:
     assert time.monotonic() - begun < 40
     assert (outcome.lines, outcome.left) == ([], 1)
     assert not (tmp_path / "r.jsonl").exists()  # nothing half-written
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_of_a_grid_that_is_stopped(data: Path, tmp_path: Path, stop: signal.Signals) -> None:
+    recipe = tmp_path / "long.yaml"
+    recipe.write_text(
+        "datasets: [mit_restaurant]\nencoders: [bilstm]\nshots: [2]\nseeds: [1]\nsettings: [teacher.min_steps=1000000]\n"
+    )
+    (tmp_path / "scratch").mkdir()
+    command = [sys.executable, "-m", "sequst", "experiment", "run", recipe, "--data", data, "--output", tmp_path / "o"]
+    options: dict[str, Any] = {"env": {**os.environ, "TMPDIR": str(tmp_path / "scratch")}, "stderr": subprocess.PIPE}
+    grid = subprocess.Popen([*command, "--commit", "c", "--device", "cpu"], text=True, **options)
+    while not list((tmp_path / "scratch").glob("sequst-grid-*/*/run/run.json")):
+        time.sleep(0.1)
+    workers = [process for process in psutil.Process(grid.pid).children() if "spawn_main" in " ".join(process.cmdline())]
+    assert workers
+    grid.send_signal(stop)
+    _, told = grid.communicate(timeout=60)
+    _, alive = psutil.wait_procs(workers, timeout=30)
+    assert alive == []
+    if stop == signal.SIGTERM:
+        assert grid.returncode == 143
+        assert "stopped after 0 cells" in told
+        assert list((tmp_path / "scratch").iterdir()) == []
 
 
 def test_two_grids_do_not_write_to_one_place(data: Path, tmp_path: Path) -> None:

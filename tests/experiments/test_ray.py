@@ -11,6 +11,7 @@ import pytest
 
 from sequst.corpus.generated import generate
 from sequst.corpus.writing import write_conll
+from sequst.errors import UsageError
 from sequst.experiments import engines
 from sequst.experiments.cells import Cell
 from sequst.experiments.grid import run_grid
@@ -96,6 +97,12 @@ def test_the_same_numbers_as_without_ray_and_the_limit_is_kept(cluster: Any, dat
     assert time.monotonic() - begun < 30
     assert late.left == 1
     assert not read_results(tmp_path / "late.jsonl")
+
+
+def test_a_cluster_that_nobody_hears_of(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
+    with pytest.raises(UsageError, match=r"RAY_ADDRESS 127\.0\.0\.1:9: no Ray cluster answers there"):
+        run_grid([cell(1)], data, tmp_path / "r.jsonl", commit="c", engine="ray")
 
 
 class FakeRay:

@@ -44,38 +44,58 @@ def run(
     ] = None,
     engine: Annotated[str, typer.Option(help="local, or ray for a cluster.")] = "local",
     jobs: Annotated[int, typer.Option(help="Cells at a time on this machine; with ray, on a GPU or a machine.", min=1)] = 1,
-    limit_seconds: Annotated[float | None, typer.Option(help="Stop by then; what is left runs another time.")] = None,
+    limit_seconds: Annotated[float | None, typer.Option(help="Stop by then; what is left runs another time.", min=1)] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     commit: Annotated[str | None, typer.Option(help="Commit of the code, where it is no git checkout.")] = None,
 ) -> None:
     """Run the cells of a recipe that are not done yet. Exits with 1 where some failed."""
+    import signal
+    import sys
     from pathlib import Path
 
     from sequst.cli.console import note
+    from sequst.errors import UsageError, nearest
     from sequst.experiments.benchmarks import read_part
     from sequst.experiments.grid import Told, run_grid
     from sequst.experiments.recipe import load_cells
+    from sequst.files import explained
 
+    if device not in ("auto", "cpu", "cuda"):
+        raise UsageError(f"--device {device}: {nearest(device, ('auto', 'cpu', 'cuda'))}")
+    if Path(output).is_file():
+        raise UsageError(f"--output {output} is a file; name a folder")
     cells = load_cells(
         recipe, override or (), datasets=dataset or (), methods=method or (), encoders=encoder or (), heads=head or (),
         seeds=seed or (),
     )  # fmt: skip
-    for cell in {cell.dataset: cell for cell in cells}.values():  # what is not there is said before anything runs
-        read_part(Path(data), cell.dataset, "train")
-    folder = Path(output)
-    folder.mkdir(parents=True, exist_ok=True)
+    for cell in {(cell.dataset, cell.score_on): cell for cell in cells}.values():  # what is wrong is said before anything runs
+        for part in ("train", "test") if cell.score_on == "test" else ("train",):
+            read_part(Path(data), cell.dataset, part)
+    folder, told_last = Path(output), [Told(cells[0], None, None, 0, 0)]
+    with explained(folder, "name another folder"):
+        folder.mkdir(parents=True, exist_ok=True)
+    several = len({cell.recipe for cell in cells}) > 1
 
     def tell(told: Told) -> None:
+        told_last[0] = told
         cell = told.cell
         what = f"{cell.dataset} {cell.method} {cell.encoder} {cell.head} seed {cell.seed}"
+        what += f" {cell.recipe}" if several else ""
         note(f"{told.done} of {told.of}: {what}: " + (f"failed: {told.error}" if told.error else f"F1 {told.f1:.2f}"))
 
-    outcome = run_grid(
-        cells, Path(data), folder / "results.jsonl", jobs=jobs, commit=commit, device=device, limit_seconds=limit_seconds,
-        tell=tell, engine=engine,
-    )  # fmt: skip
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as of Ctrl-C, so that nothing is left running
+    try:
+        outcome = run_grid(
+            cells, Path(data), folder / "results.jsonl", jobs=jobs, commit=commit, device=device, limit_seconds=limit_seconds,
+            tell=tell, engine=engine,
+        )  # fmt: skip
+    except (KeyboardInterrupt, SystemExit):
+        note(f"stopped after {told_last[0].done} cells, which are kept; the same command runs the others")
+        raise
     counts = f"{len(outcome.lines)} cells run, {outcome.skipped} done before, {len(outcome.failed)} failed, {outcome.left} left"
-    note(f"{counts}; results: {folder / 'results.jsonl'}")
+    note(f"{counts}; results: {folder / 'results.jsonl'}" if outcome.lines or outcome.skipped else counts)
+    if outcome.failed:
+        note(f"what failed, and why: {folder / 'results.failures.jsonl'}; the same command tries it again")
     raise typer.Exit(1 if outcome.failed else 0)
 
 

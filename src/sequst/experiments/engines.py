@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import socket
+import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Callable
-from multiprocessing import connection, get_context
+from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from sequst.errors import SequstError
+from sequst.errors import SequstError, UsageError
 from sequst.experiments.cells import Cell, run_cell
 from sequst.experiments.results import Lines
 from sequst.extras import needed
@@ -32,6 +35,8 @@ class Job:
     device: str = "auto"
     share: int = 1
     """Cells that share a machine or a GPU."""
+    scratch: str | None = None
+    """Where the runs of cells lie while they run; None for where temporary files lie."""
 
     def attempt(self, cell: Cell) -> Result:
         """Run a cell, come what may: the others go on."""
@@ -47,7 +52,8 @@ class Job:
         """Take no more of the machine than a cell's share."""
         import torch
 
-        torch.set_num_threads(max(1, int(cpus)))
+        allowed = os.environ.get("OMP_NUM_THREADS", "")
+        torch.set_num_threads(max(1, min(int(cpus), int(allowed) if allowed.isdigit() else int(cpus))))
         if self.device != "cpu" and torch.cuda.is_available():
             torch.cuda.set_per_process_memory_fraction(1.0 / self.share)
 
@@ -82,7 +88,8 @@ class Local:
     """Processes of this machine, each of which runs one cell after the other."""
 
     def __init__(self, job: Job) -> None:
-        self._job = job
+        self._scratch = tempfile.TemporaryDirectory(prefix="sequst-grid-")  # what stopped cells leave goes with it
+        self._job = dataclasses.replace(job, scratch=self._scratch.name)
         self._workers: list[_Worker] = []
 
     @property
@@ -108,6 +115,7 @@ class Local:
     def end(self) -> None:
         for worker in self._workers:
             worker.end()
+        self._scratch.cleanup()
 
 
 class _Worker:
@@ -147,6 +155,8 @@ class _Worker:
 
 def _work(pipe: Any, job: Job) -> None:
     """The life of a worker: its share of the machine, then cell after cell."""
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+    tempfile.tempdir = job.scratch
     job.settle((os.cpu_count() or 1) / job.share)
     while True:
         try:
@@ -154,6 +164,14 @@ def _work(pipe: Any, job: Job) -> None:
         except EOFError:  # whoever gave the work is gone
             return
         pipe.send(job.attempt(cell))
+
+
+def _end_with_the_parent() -> None:
+    """Whoever gave the work may be killed; nobody would hear what comes of it."""
+    parent = parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
 
 
 class OnRay:
@@ -175,6 +193,7 @@ class OnRay:
         self._started = not self._ray.is_initialized()
         if self._started:
             options: dict[str, Any] = {"log_to_driver": False, "logging_level": "WARNING"}
+            _require_reachable(os.environ.get("RAY_ADDRESS", ""))
             if not os.environ.get("RAY_ADDRESS"):  # lines are all that it carries: they need no large store
                 options |= {"address": "local", "include_dashboard": False, "object_store_memory": 100_000_000}
             self._ray.init(**options)
@@ -235,6 +254,18 @@ class OnRay:
             self._ray.cancel(reference, force=True)
         if self._started:
             self._ray.shutdown()
+
+
+def _require_reachable(address: str) -> None:
+    """An error now where nobody listens at HOST:PORT: Ray itself would wait for minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or "//" in address:
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(f"RAY_ADDRESS {address}: no Ray cluster answers there ({reason}); start one, or unset it") from None
 
 
 @dataclasses.dataclass

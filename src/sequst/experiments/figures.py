@@ -7,6 +7,7 @@ import functools
 import io
 import math
 import statistics
+import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -118,7 +119,7 @@ def _panels(drawing: Any, names: Sequence[str], **shared: Any) -> Iterator[tuple
     for panel in panels[len(names) :]:
         panel.set_visible(False)
     for name, panel in zip(names, panels, strict=False):
-        panel.set_title(name, fontsize=10)
+        panel.set_title(textwrap.fill(name, int(_WIDTH * 14) // across), fontsize=10)
         yield name, panel
 
 
@@ -132,7 +133,8 @@ def _legend(drawing: Any, names: Sequence[str], looks: Mapping[str, tuple[str, s
         mark([], [], color=colour, marker=marker, linestyle=style if lines else "", label=name, fillstyle=_fill(name))
         for name, (colour, marker, style) in ((name, looks[name]) for name in names)
     ]
-    drawing.legend(handles=handles, loc="outside lower center", ncols=min(5, len(handles)))
+    across = max(1, min(5, len(handles), int(_WIDTH * 14) // (max(map(len, names)) + 8)))
+    drawing.legend(handles=handles, loc="outside lower center", ncols=across)
 
 
 def _fill(name: str) -> str:
@@ -175,7 +177,7 @@ def _scores(group: Group, scores: Mapping[tuple[str, str], Mapping[int, float]],
                     panel.plot(printed, place, color="#7a7a7a", marker="D", fillstyle=_fill(PAPER), linestyle="")
             if dataset in ceiling:
                 panel.axvline(ceiling[dataset], color="#0b5fa5", linestyle="--", linewidth=1.2)
-            panel.set_yticks(range(len(methods)), methods)
+            panel.set_yticks(range(len(methods)), [textwrap.fill(method, 26) for method in methods])
             panel.set_ylim(len(methods) - 0.5, -0.5)
             panel.set_xlabel("test F1")
         looks = {
@@ -187,7 +189,8 @@ def _scores(group: Group, scores: Mapping[tuple[str, str], Mapping[int, float]],
 
     caption = "Test F1 of every method, ours and the paper's; the dashed line is fine-tuning on all of the training set."
     heading = ["dataset", "method", "f1", "standard_deviation", "runs", "paper", "full_data"]
-    size = 0.8 + (0.9 + 0.28 * len(methods)) * math.ceil(len(datasets) / 3)
+    lines = sum(len(textwrap.wrap(method, 26)) for method in methods)
+    size = 0.8 + (0.9 + 0.1 * len(methods) + 0.18 * lines) * math.ceil(len(datasets) / 3)
     return [Figure(_name("scores", group), f"{group.title}: scores", caption, heading, rows, size, draw)]
 
 
@@ -298,7 +301,7 @@ def _words(group: Group, lines: Lines, names: Rows) -> list[Figure]:
 
 def _draw_words(drawing: Any, methods: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     types = sorted({row[2] for row in rows}, key=lambda type_: (type_ == OUTSIDE, type_))
-    looks = _looks(types)
+    looks = {**_looks([type_ for type_ in types if type_ != OUTSIDE]), OUTSIDE: ("#b5b5b5", ".", "")}
     for method, panel in _panels(drawing, methods):
         for type_ in reversed(types):  # O, the largest cloud, lies below
             points = [row[3:5] for row in rows if (row[0], row[2]) == (method, type_)]
@@ -328,7 +331,7 @@ def _cases(group: Group, lines: Lines, names: Rows) -> list[Figure]:
         "wrong one is underlined, with the true tag after it. Of each run one sentence of which selection leaves out what is "
         "wrong, and one of which it does not; most sentences have no wrong word."
     )
-    texts = lay_out(shown, 72 * _WIDTH)
+    texts = lay_out([{**line, "method": names[variant_of(line)]} for line in shown], 72 * _WIDTH)
     height = texts[-1][1] + LINE
     draw = functools.partial(draw_texts, texts=texts, width=72 * _WIDTH, height=height)
     title = f"{group.title}: pseudo-labelled sentences"

@@ -74,7 +74,9 @@ def _row_name(variant: tuple[Any, ...], rivals: list[tuple[Any, ...]], recipes: 
     _, method, settings, pool = variant
     told = []
     if len({recipes[each] for each in rivals}) > 1:
-        told.append(recipes[variant])
+        common = set.intersection(*(set(recipes[each].split()) for each in rivals))
+        own = [setting for setting in recipes[variant].split() if setting not in common]
+        told.append(" ".join(own) or "as it is")
     if len({each[3] for each in rivals}) > 1:
         told.append("all unlabelled" if pool is None else f"{pool:,} unlabelled")
     if sum((recipes[each], each[3]) == (recipes[variant], pool) for each in rivals) > 1:

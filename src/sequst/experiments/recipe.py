@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path, PurePath
@@ -15,7 +15,7 @@ import yaml
 
 from sequst.errors import UsageError, nearest, shorten
 from sequst.experiments.cells import Cell
-from sequst.experiments.results import ON_REQUEST, read_results
+from sequst.experiments.results import ON_REQUEST, key_of, read_findings, read_results
 from sequst.methods.registry import find_method
 
 SEEDS = (12, 21, 42, 87, 100)
@@ -90,6 +90,7 @@ def load_cells(name: str, override: Sequence[str] = (), **choices: Sequence[Any]
     folder's name.
     """
     chosen = {key: tuple(values) for key, values in choices.items() if values}
+    _require_own_settings(override)
     if name.endswith(".jsonl"):
         cells = _cells_again(Path(name), **chosen)
     else:
@@ -115,7 +116,11 @@ def _cells_again(path: Path, encoders: Sequence[str] = (), **chosen: Sequence[An
     if not path.is_file():
         raise UsageError(f"{path}: no such file")
     folders = {PurePath(encoder).name: encoder for encoder in encoders}
-    cells = [_cell_of(line, folders) for line in read_results(path)]
+    kept = {kind: {key_of(line) for line in read_findings(path, kind)} for kind in ON_REQUEST}
+    cells = [
+        dataclasses.replace(_cell_of(line, folders), keep=tuple(kind for kind in ON_REQUEST if key_of(line) in kept[kind]))
+        for line in read_results(path)
+    ]
     cells = [cell for cell in cells if all(getattr(cell, key.removesuffix("s")) in chosen[key] for key in chosen)]
     cells = [cell for cell in cells if not encoders or cell.encoder in encoders]
     if not cells:
@@ -177,13 +182,32 @@ def _parse(name: str, text: str, where: str) -> Recipe:
     recipe = Recipe(name, **values)
     if not recipe.datasets:
         raise UsageError(f"{where}: it names no datasets")
-    if recipe.draws and not recipe.space:
-        raise UsageError(f"{where}: draws need a space to draw from")
-    for method in recipe.methods:
-        find_method(method)
-    for cell in {cell.recipe + cell.method: cell for cell in recipe.cells()}.values():
-        cell.settings()  # whatever is wrong with an override is said now
+    if bool(recipe.draws) != bool(recipe.space):
+        raise UsageError(f"{where}: draws need a space to draw from, and a space needs draws")
+    strangers = [given for given in recipe.settings_of if given not in (*recipe.methods, *recipe.encoders)]
+    if strangers:
+        close = nearest(strangers[0], (*recipe.methods, *recipe.encoders))
+        raise UsageError(f"{where}: settings_of {strangers[0]!r}, which is none of its methods and encoders; {close}")
+    try:
+        _require_own_settings([*recipe.settings, *itertools.chain(*recipe.settings_of.values()), *recipe.space])
+        _require_own_settings(itertools.chain(*map(str.split, recipe.variants)))
+        for method in recipe.methods:
+            find_method(method)
+        for cell in {cell.recipe + cell.method: cell for cell in recipe.cells()}.values():
+            cell.settings()  # whatever is wrong with an override is said now
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
     return recipe
+
+
+def _require_own_settings(overrides: Iterable[str]) -> None:
+    """A cell's own facts have their own place, or its line would say something else than was run."""
+    for override in overrides:
+        if override.partition("=")[0] in ("method", "encoder", "head", "seed", "device"):
+            name = override.partition("=")[0]
+            raise UsageError(f"{override}: a recipe has its {name}s, and the command line --{name}, for that")
+        if " " in override:
+            raise UsageError(f"{shorten(override)}: a setting of an experiment cannot hold a space")
 
 
 def _value(key: str, value: Any, where: str) -> Any:
@@ -194,6 +218,8 @@ def _value(key: str, value: Any, where: str) -> Any:
         if bad or not items:
             kind = "whole numbers, or all" if key == "shots" else "whole numbers" if _LISTS[key] is int else "texts"
             raise UsageError(f"{where}: {key} must be a list of {kind}; found {shorten(value)}")
+        if key == "shots" and any(item is not None and item < 1 for item in items):
+            raise UsageError(f"{where}: shots must be whole numbers above 0, or all; found {shorten(value)}")
         strange = [item for item in items if item not in _CHOICES.get(key, items)]
         if strange:
             raise UsageError(f"{where}: {key} {strange[0]!r} is none of {', '.join(_CHOICES[key])}")
@@ -201,7 +227,14 @@ def _value(key: str, value: Any, where: str) -> Any:
     if key in ("settings_of", "space"):
         if not isinstance(value, dict):
             raise UsageError(f"{where}: {key} must be names with lists; found {shorten(value)}")
-        return {str(name): tuple(items if isinstance(items, list) else [items]) for name, items in value.items()}
+        lists = {str(name): tuple(items if isinstance(items, list) else [items]) for name, items in value.items()}
+        kinds = (str,) if key == "settings_of" else (str, int, float)
+        for name, members in lists.items():
+            if not members or any(not isinstance(item, kinds) for item in members):
+                raise UsageError(f"{where}: {key} of {name} must be a list of {'settings' if kinds == (str,) else 'values'}")
+        return lists
+    if key == "about" and not isinstance(value, str):
+        raise UsageError(f"{where}: about must be a text; found {shorten(value)}")
     if key in _CHOICES and value not in _CHOICES[key]:
         raise UsageError(f"{where}: {key} {shorten(value)} is none of {', '.join(_CHOICES[key])}")
     if key in ("pool", "draws") and (type(value) is not int or value < 1):

@@ -6,7 +6,7 @@ import dataclasses
 import errno
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -54,17 +54,17 @@ class Results:
         lines: Lines = []
         failures: Lines = []
         findings: dict[str, Lines] = {kind: [] for kind in FINDINGS}
-        for place in map(Path, places):
+        for place in dict.fromkeys(Path(place).resolve() for place in places):
             path = place / "results.jsonl" if place.is_dir() else place
             if path.suffixes[-2:-1] and path.suffixes[-2].strip(".") in (*FINDINGS, FAILURES):
                 continue
-            if not path.is_file():
+            if not path.is_file() and not path.with_suffix(f".{FAILURES}.jsonl").is_file():
                 way_out = "name a folder that `sequst experiment run` wrote, or a file of results"
                 raise UsageError(f"{path}: no such file; {way_out}")
             lines += _whole(path)
             for kind in FINDINGS:
                 findings[kind] += read_findings(path, kind)
-            failures += _not_done_since(read_results(path.with_suffix(f".{FAILURES}.jsonl")), read_results(path))
+            failures += _not_done_since(_beside(path, FAILURES), read_results(path))
         return dataclasses.replace(cls.of(lines, **findings), failures=failures)
 
     @classmethod
@@ -98,17 +98,26 @@ def _on_test(lines: Lines) -> Lines:
 
 
 def read_results(path: Path) -> Lines:
-    if not path.is_file():
-        return []
     lines = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            lines.append(json.loads(line))
-        except ValueError:
-            raise SequstError(
-                f"{path}:{number}: no line of JSON, perhaps cut off; delete it, and its cell runs again"
-            ) from None
+    for number, line in _lines(path):
+        if not isinstance(line, dict):
+            raise SequstError(f"{path}:{number}: no line of JSON, perhaps cut off; delete it, and its cell runs again")
+        lines.append(line)
     return lines
+
+
+def _lines(path: Path) -> Iterator[tuple[int, Any]]:
+    """Every line that is not blank with its number; None in place of what is no JSON."""
+    try:
+        text = path.read_bytes().decode("utf-8", "replace") if path.is_file() else ""
+    except OSError as error:
+        raise SequstError(f"{path}: {error.strerror or error}") from None
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except ValueError:
+                yield number, None
 
 
 def read_findings(results: Path, kind: str) -> Lines:
@@ -117,13 +126,20 @@ def read_findings(results: Path, kind: str) -> Lines:
     done = {key_of(line) for line in read_results(results)}
     found: dict[tuple[Any, ...], Lines] = {}
     before = None
-    for line in read_results(results.with_suffix(f".{kind}.jsonl")):
+    for line in _beside(results, kind):
         key = key_of(line)
         if key != before or _begins(line):  # the lines of a cell are written in one go
             found[key] = []
         found[key].append(line)
         before = key
     return [line for key, lines in found.items() if key in done for line in lines]
+
+
+def _beside(results: Path, kind: str) -> Lines:
+    """The lines of a kind that lie beside the results; what was cut off is left out, for its cell was not done."""
+    named = [name for name in TELLING if name != "settings_hash"]  # which a failure does not have
+    found = [line for _, line in _lines(results.with_suffix(f".{kind}.jsonl"))]
+    return [line for line in found if isinstance(line, dict) and all(name in line for name in named)]
 
 
 def _begins(line: Mapping[str, Any]) -> bool:
@@ -134,8 +150,10 @@ def _begins(line: Mapping[str, Any]) -> bool:
 def append_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
     """In one write, so that a process that dies or a full disk leaves them whole or not at all."""
     data = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    with explained(path), path.open("ab", buffering=0) as file:
+    with explained(path), path.open("a+b", buffering=0) as file:
         end = file.seek(0, os.SEEK_END)
+        if end and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":  # it was cut off: what comes is a line of its own
+            data = b"\n" + data
         if file.write(data) != len(data):
             file.truncate(end)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -163,6 +163,8 @@ def _rounds(group: Group, lines: Lines, rows: Rows) -> list[Table]:
         "fine-tuning",
         "runs that stopped earlier keep their last F1",
     ]
+    if group.encoder == BILSTM:
+        notes.append("a BiLSTM of round 0 knows the words of the unlabelled sentences, which that of fine-tuning does not")
     return [Table(f"{group.title}: over the rounds", ["method", "round", *columns], body, notes, labels=2)]
 
 
