@@ -188,6 +188,19 @@ def test_results_md_is_what_the_command_renders(sequst: Callable[..., Any]) -> N
     assert page.endswith(rendered.stdout)
 
 
+def test_the_page_on_speed_says_what_was_measured() -> None:
+    import json
+
+    page = (REPOSITORY / "docs/concepts/speed.md").read_text(encoding="utf-8")
+    found = json.loads((REPOSITORY / "benchmarks/results/mc_dropout.json").read_text(encoding="utf-8"))
+    for name in ("usual loop", "sorted and streamed", "baal", "ours"):
+        speed = found["words_a_second"][name]
+        assert f"| {speed['median']:.0f} ({speed['least']:.0f} to {speed['most']:.0f}) |" in page
+    naive, sorted_, baal = (f"{found[f'ratio_{name}']:.1f} times" for name in ("naive", "sorted", "baal"))
+    assert f"{naive} the usual loop, {sorted_} sorted batches and {baal} baal" in page
+    assert f"{100 * found['share_of_limit']:.0f} % of what a plain matrix product" in page
+
+
 def test_the_tables_of_the_bilstm_are_what_the_results_say() -> None:
     import statistics
 
