@@ -14,6 +14,7 @@ from sequst.methods.metast import MetaWeigher, call_with, twice_differentiable, 
 from sequst.methods.running import train
 from sequst.objectives.masked import CrossEntropy
 from sequst.tagger.batches import collate
+from sequst.tagger.head import SoftmaxHead
 from sequst.tagger.tagger import Tagger, labels_of
 from sequst.training.loop import Examples
 from sequst.training.settings import MetaSt, Phase, Settings
@@ -171,12 +172,12 @@ def test_it_weighs_after_its_warm_up_and_retunes_gently(split: Split, tiny_encod
 def test_a_teacher_that_finds_nothing_ends_the_run_whatever_is_drawn(
     labels: str, split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = Tagger.decode
+    kept = SoftmaxHead.decode
 
-    def all_o(self: Tagger, batch: Any) -> Any:
-        decoded = kept(self, batch)
+    def all_o(self: SoftmaxHead, scores: Any, rows: Any) -> Any:
+        decoded = kept(self, scores, rows)
         return decoded._replace(labels=torch.zeros_like(decoded.labels))
 
-    monkeypatch.setattr(Tagger, "decode", all_o)
+    monkeypatch.setattr(SoftmaxHead, "decode", all_o)
     with pytest.raises(SequstError, match="labels every unlabelled word O"):
         run(split, tiny_encoder, tmp_path / "run", "metast", metast={"labels": labels}, dev=None)

@@ -326,7 +326,7 @@ def test_what_cannot_work_is_said(split: Split, tiny_encoder: str, tmp_path: Pat
     assert not (tmp_path / "a").exists()
     monkeypatch.setattr(
         "sequst.tagger.head.SoftmaxHead.decode",
-        lambda self, scores, rows: Decoded(torch.zeros_like(rows.words, dtype=torch.long), scores),
+        lambda self, scores, rows: Decoded(torch.zeros_like(rows.words, dtype=torch.long), self.log_probs(scores, rows)),
     )
     with pytest.raises(SequstError, match="labels every unlabelled word O"):
         run(split, tiny_encoder, tmp_path / "b", "sst")
