@@ -9,7 +9,6 @@ import pytest
 
 from sequst.corpus.counting import count_types
 from sequst.corpus.generated import generate
-from sequst.corpus.writing import write_conll
 from sequst.errors import SequstError, UsageError
 from sequst.experiments.benchmarks import read_part
 from sequst.experiments.cells import Cell
@@ -28,14 +27,8 @@ def run_cells(cells: list[Cell], data: Path, output: Path, jobs: int = 1) -> lis
 
 
 @pytest.fixture(scope="module")
-def benchmark(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A benchmark of our own, in the layout that SEQUST_DATA has."""
-    folder = tmp_path_factory.mktemp("data")
-    (folder / "ours").mkdir()
-    corpus = generate()
-    write_conll(folder / "ours" / "train.txt.gz", corpus.pool)
-    write_conll(folder / "ours" / "test.txt.gz", corpus.test)
-    return folder
+def benchmark(make_benchmark: Callable[..., Path]) -> Path:
+    return make_benchmark("ours")
 
 
 def test_cells_become_lines_and_are_not_run_again(benchmark: Path, tiny_encoder: str, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ import numpy as np
 import pytest
 
 from sequst.corpus.generated import generate
-from sequst.corpus.writing import write_conll
 from sequst.errors import SequstError, UsageError
 from sequst.experiments import findings
 from sequst.experiments.cells import Cell, run_cell
@@ -26,13 +26,8 @@ BRIEF = (
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("data")
-    (folder / "ours").mkdir()
-    corpus = generate()
-    write_conll(folder / "ours" / "train.txt.gz", corpus.pool)
-    write_conll(folder / "ours" / "test.txt.gz", corpus.test[:150])
-    return folder
+def data(make_benchmark: Callable[..., Path]) -> Path:
+    return make_benchmark("ours", test=150)
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,6 @@ from typing import Any
 import psutil
 import pytest
 
-from sequst.corpus.generated import generate
-from sequst.corpus.writing import write_conll
 from sequst.errors import SequstError
 from sequst.experiments import engines
 from sequst.experiments.cells import Cell
@@ -27,13 +25,8 @@ SHORT = "teacher.min_steps=2 teacher.epochs=0.1 teacher.evaluations=1"
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("data")
-    corpus = generate()
-    (folder / "mit_restaurant").mkdir()
-    write_conll(folder / "mit_restaurant" / "train.txt.gz", corpus.pool)
-    write_conll(folder / "mit_restaurant" / "test.txt.gz", corpus.test[:20])
-    return folder
+def data(make_benchmark: Callable[..., Path]) -> Path:
+    return make_benchmark("mit_restaurant", test=20)
 
 
 def cell(seed: int, recipe: str = SHORT) -> Cell:

@@ -3,14 +3,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sequst.corpus.generated import generate
-from sequst.corpus.writing import write_conll
 from sequst.errors import UsageError
 from sequst.experiments import engines
 from sequst.experiments.cells import Cell
@@ -23,13 +21,8 @@ cluster_utils = pytest.importorskip("ray.cluster_utils")
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("data")
-    corpus = generate()
-    (folder / "ours").mkdir()
-    write_conll(folder / "ours" / "train.txt.gz", corpus.pool)
-    write_conll(folder / "ours" / "test.txt.gz", corpus.test[:20])
-    return folder
+def data(make_benchmark: Callable[..., Path]) -> Path:
+    return make_benchmark("ours", test=20)
 
 
 def cell(seed: int, steps: int = 2, more: str = "") -> Cell:

@@ -55,8 +55,7 @@ def run(
 
     from sequst.cli.console import note
     from sequst.errors import UsageError, nearest
-    from sequst.experiments.benchmarks import read_part
-    from sequst.experiments.grid import Told, run_grid
+    from sequst.experiments.grid import Told, require_data, run_grid
     from sequst.experiments.recipe import load_cells
     from sequst.files import explained
 
@@ -68,16 +67,14 @@ def run(
         recipe, override or (), datasets=dataset or (), methods=method or (), encoders=encoder or (), heads=head or (),
         seeds=seed or (),
     )  # fmt: skip
-    for cell in {(cell.dataset, cell.score_on): cell for cell in cells}.values():  # what is wrong is said before anything runs
-        for part in ("train", "test") if cell.score_on == "test" else ("train",):
-            read_part(Path(data), cell.dataset, part)
-    folder, told_last = Path(output), [Told(cells[0], None, None, 0, 0)]
+    require_data(cells, Path(data))
+    folder, ended = Path(output), []
     with explained(folder, "name another folder"):
         folder.mkdir(parents=True, exist_ok=True)
     several = len({cell.recipe for cell in cells}) > 1
 
     def tell(told: Told) -> None:
-        told_last[0] = told
+        ended.append(told)
         cell = told.cell
         what = f"{cell.dataset} {cell.method} {cell.encoder} {cell.head} seed {cell.seed}"
         what += f" {cell.recipe}" if several else ""
@@ -90,10 +87,9 @@ def run(
             tell=tell, engine=engine,
         )  # fmt: skip
     except (KeyboardInterrupt, SystemExit):
-        note(f"stopped after {told_last[0].done} cells, which are kept; the same command runs the others")
+        note(f"stopped after {len(ended)} cells, which are kept; the same command runs the others")
         raise
-    counts = f"{len(outcome.lines)} cells run, {outcome.skipped} done before, {len(outcome.failed)} failed, {outcome.left} left"
-    note(f"{counts}; results: {folder / 'results.jsonl'}" if outcome.lines or outcome.skipped else counts)
+    note(f"{outcome}; results: {folder / 'results.jsonl'}" if outcome.lines or outcome.skipped else str(outcome))
     if outcome.failed:
         note(f"what failed, and why: {folder / 'results.failures.jsonl'}; the same command tries it again")
     raise typer.Exit(1 if outcome.failed else 0)

@@ -53,7 +53,12 @@ class Cell:
     @property
     def key(self) -> tuple[Any, ...]:
         """What tells a cell from every other; a result line has the same values."""
-        return key_of({**self.facts, "settings_hash": self.settings().hash(find_method(self.method).unused)})
+        return key_of({**self.facts, "settings_hash": self.settings_hash})
+
+    @property
+    def settings_hash(self) -> str:
+        """Of all settings that its method looks at."""
+        return self.settings().hash(find_method(self.method).unused)
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from sequst.experiments.grouping import (
     scores_of,
     slug,
     variant_of,
-)  # fmt: skip
+)
 from sequst.experiments.results import Lines, Results
 from sequst.experiments.sentences import LINE, draw_texts, lay_out
 from sequst.experiments.tables import paper_figure
@@ -259,9 +259,8 @@ def _reliability(group: Group, lines: Lines, names: Rows) -> list[Figure]:
             for method in methods:
                 points = [(100 * row[3], 100 * row[4]) for row in rows if row[:2] == [dataset, method]]
                 colour, marker, style = looks[method]
-                panel.plot(
-                    *zip(*points, strict=True), color=colour, marker=marker, linestyle=style, markersize=4
-                ) if points else None
+                if points:
+                    panel.plot(*zip(*points, strict=True), color=colour, marker=marker, linestyle=style, markersize=4)
             panel.set_xlabel("confidence, %")
             panel.set_ylabel("right, %")
         _legend(drawing, methods, looks)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sequst.errors import UsageError, nearest
+from sequst.experiments.benchmarks import read_part
 from sequst.experiments.cells import Cell, current_commit
 from sequst.experiments.engines import ENGINES, Job, Result
 from sequst.experiments.results import FAILURES, append_lines, key_of, read_results
@@ -33,6 +34,9 @@ class Outcome:
     left: int = 0
     """Cells that the time did not suffice for."""
 
+    def __str__(self) -> str:
+        return f"{len(self.lines)} cells run, {self.skipped} done before, {len(self.failed)} failed, {self.left} left"
+
 
 class Told(NamedTuple):
     """What the outside hears when a cell ends."""
@@ -42,6 +46,13 @@ class Told(NamedTuple):
     error: str | None
     done: int
     of: int
+
+
+def require_data(cells: Iterable[Cell], data: Path) -> None:
+    """An error now, and not after the training, where a file that a cell reads is not there or malformed."""
+    for dataset, score_on in dict.fromkeys((cell.dataset, cell.score_on) for cell in cells):
+        for part in ("train", "test") if score_on == "test" else ("train",):
+            read_part(data, dataset, part)
 
 
 def run_grid(

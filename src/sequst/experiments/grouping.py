@@ -13,7 +13,7 @@ from sequst.errors import UsageError
 from sequst.experiments import paper
 from sequst.experiments.cells import Cell
 from sequst.experiments.results import Lines, Results
-from sequst.methods.registry import METHODS, find_method
+from sequst.methods.registry import METHODS
 from sequst.tagger.shape import BILSTM
 
 
@@ -111,18 +111,17 @@ def first_teachers(results: Results) -> Lines:
     """Self-training begins with fine-tuning: where it kept the score of its first teacher, that is a line of fine-tuning too.
     Not of a BiLSTM, which there knows the words of the unlabelled sentences as well, and not where the settings of the line are
     no longer what its recipe comes to, so that those of its teacher are not known."""
-    finetune = find_method("finetune")
     lines = []
     for line in results.found("rounds"):
         if line["round"] == 0 and line.get("f1") is not None and line["encoder"] != BILSTM:
             cell = Cell("", line["dataset"], line["seed"], line["method"], line["recipe"], line["encoder"], line["head"])
             try:
-                known = cell.settings().hash(find_method(line["method"]).unused) == line["settings_hash"]
-                teacher = dataclasses.replace(cell, method=finetune.name).settings().hash(finetune.unused)
+                known = cell.settings_hash == line["settings_hash"]
+                teacher = dataclasses.replace(cell, method="finetune").settings_hash
             except UsageError:  # a method or a setting that is no more
                 continue
             if known:
-                lines.append({**line, "method": finetune.name, "settings_hash": teacher})
+                lines.append({**line, "method": "finetune", "settings_hash": teacher})
     return lines
 
 

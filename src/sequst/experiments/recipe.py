@@ -108,8 +108,7 @@ def _overridden(cell: Cell, override: Sequence[str]) -> Cell:
 
 def _sameness(cell: Cell) -> tuple[Any, ...]:
     """Equal for cells that would be the same run."""
-    settings = cell.settings().hash(find_method(cell.method).unused)
-    return (*dataclasses.astuple(dataclasses.replace(cell, recipe="")), settings)
+    return (*dataclasses.astuple(dataclasses.replace(cell, recipe="")), cell.settings_hash)
 
 
 def _cells_again(path: Path, encoders: Sequence[str] = (), **chosen: Sequence[Any]) -> list[Cell]:

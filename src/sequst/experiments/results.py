@@ -25,6 +25,8 @@ TELLING = (
     "experiment", "dataset", "method", "recipe", "encoder", "head", "shots", "sampler", "pool", "seed", "settings_hash",
 )  # fmt: skip
 """Those that tell a cell from every other."""
+_NAMED = tuple(name for name in TELLING if name != "settings_hash")
+"""Those of them that a failure has too."""
 ALWAYS, ON_REQUEST = ("rounds", "reliability", "selection"), ("cases", "words")
 FINDINGS = (*ALWAYS, *ON_REQUEST)
 """The kinds of lines that lie beside the results, in NAME.KIND.jsonl, of every cell or where a recipe asks for them; `findings`
@@ -61,10 +63,11 @@ class Results:
             if not path.is_file() and not path.with_suffix(f".{FAILURES}.jsonl").is_file():
                 way_out = "name a folder that `sequst experiment run` wrote, or a file of results"
                 raise UsageError(f"{path}: no such file; {way_out}")
-            lines += _whole(path)
+            here = _whole(path)
+            lines += here
             for kind in FINDINGS:
-                findings[kind] += read_findings(path, kind)
-            failures += _not_done_since(_beside(path, FAILURES), read_results(path))
+                findings[kind] += _findings_of(here, path, kind)
+            failures += _not_done_since(_beside(path, FAILURES), here)
         return dataclasses.replace(cls.of(lines, **findings), failures=failures)
 
     @classmethod
@@ -77,19 +80,17 @@ class Results:
 
 def _whole(path: Path) -> Lines:
     """The lines of results, each with all that such a line has."""
-    lines = read_results(path)
-    for number, line in enumerate(lines, 1):
-        lacking = [name for name in KEYS if name not in line] if isinstance(line, dict) else list(KEYS)
+    for number, line in _checked(path):
+        lacking = [name for name in KEYS if name not in line]
         if lacking:
             raise SequstError(f"{path}:{number}: no line of results, for it lacks {', '.join(lacking[:3])}; name another file")
-    return lines
+    return read_results(path)
 
 
 def _not_done_since(failures: Lines, lines: Lines) -> Lines:
     """The last failure of every cell that is not among the lines; what failed has no settings of its own to tell."""
-    names = [name for name in TELLING if name != "settings_hash"]
-    done = {tuple(line[name] for name in names) for line in lines}
-    last = {tuple(failure[name] for name in names): failure for failure in failures}
+    done = {tuple(line[name] for name in _NAMED) for line in lines}
+    last = {tuple(failure[name] for name in _NAMED): failure for failure in failures}
     return [failure for key, failure in last.items() if key not in done]
 
 
@@ -98,12 +99,14 @@ def _on_test(lines: Lines) -> Lines:
 
 
 def read_results(path: Path) -> Lines:
-    lines = []
+    return [line for _, line in _checked(path)]
+
+
+def _checked(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in _lines(path):
         if not isinstance(line, dict):
             raise SequstError(f"{path}:{number}: no line of JSON, perhaps cut off; delete it, and its cell runs again")
-        lines.append(line)
-    return lines
+        yield number, line
 
 
 def _lines(path: Path) -> Iterator[tuple[int, Any]]:
@@ -123,7 +126,11 @@ def _lines(path: Path) -> Iterator[tuple[int, Any]]:
 def read_findings(results: Path, kind: str) -> Lines:
     """The lines of a kind of finding that lie beside the results, of the cells that are in these: a cell that was cut off and
     run again has left some twice, of which the last count."""
-    done = {key_of(line) for line in read_results(results)}
+    return _findings_of(read_results(results), results, kind)
+
+
+def _findings_of(lines: Lines, results: Path, kind: str) -> Lines:
+    done = {key_of(line) for line in lines}
     found: dict[tuple[Any, ...], Lines] = {}
     before = None
     for line in _beside(results, kind):
@@ -132,14 +139,13 @@ def read_findings(results: Path, kind: str) -> Lines:
             found[key] = []
         found[key].append(line)
         before = key
-    return [line for key, lines in found.items() if key in done for line in lines]
+    return [line for key, of_cell in found.items() if key in done for line in of_cell]
 
 
 def _beside(results: Path, kind: str) -> Lines:
     """The lines of a kind that lie beside the results; what was cut off is left out, for its cell was not done."""
-    named = [name for name in TELLING if name != "settings_hash"]  # which a failure does not have
     found = [line for _, line in _lines(results.with_suffix(f".{kind}.jsonl"))]
-    return [line for line in found if isinstance(line, dict) and all(name in line for name in named)]
+    return [line for line in found if isinstance(line, dict) and all(name in line for name in _NAMED)]
 
 
 def _begins(line: Mapping[str, Any]) -> bool:

@@ -23,7 +23,7 @@ from sequst.experiments.grouping import (
     rows_of,
     scores_of,
     variant_of,
-)  # fmt: skip
+)
 from sequst.experiments.rendering import Table
 from sequst.experiments.results import STRATEGIES, Lines, Results
 from sequst.tagger.shape import BILSTM

@@ -7,6 +7,7 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from sequst.tagger.batches import Batch
+from sequst.tagger.lean import Lean
 from sequst.tagger.windows import Splitter
 
 
@@ -32,6 +33,10 @@ class Encoder(nn.Module):
     def forward(self, batch: Batch, embeddings: Tensor | None = None) -> Tensor:
         """(B, W, H): the state of every word; from these embeddings where they are given."""
         raise NotImplementedError
+
+    def lean(self) -> Lean | None:
+        """A faster way through it where nothing is learnt, if there is one; it is in evaluation mode then."""
+        return None
 
     def save(self, folder: Path, classifier: nn.Linear) -> None:
         """Write the weights, those of the classifier on top of them, and what it takes to load them again."""

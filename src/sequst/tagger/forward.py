@@ -10,9 +10,8 @@ from torch import Tensor
 
 from sequst.tagger.batches import Batch
 from sequst.tagger.head import Decoded
-from sequst.tagger.lean import Lean
 from sequst.tagger.tagger import Tagger
-from sequst.tagger.transformer import Transformer, states_of_words
+from sequst.tagger.transformer import states_of_words
 
 
 class Forward:
@@ -20,9 +19,8 @@ class Forward:
 
     def __init__(self, tagger: Tagger) -> None:
         self._tagger = tagger
-        encoder = tagger.encoder
         on_cpu = tagger.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
-        self.lean = Lean.of(encoder.model) if isinstance(encoder, Transformer) and on_cpu else None
+        self.lean = tagger.encoder.lean() if on_cpu else None
 
     @property
     def token_budget(self) -> int:
