@@ -179,7 +179,7 @@ def hidden_states(tagger: Tagger, sentences: Sequence[Sentence]) -> NDArray[np.f
     states = np.zeros((len(found), tagger.head.linear.in_features), dtype=np.float32)
     with forward_of(tagger) as forward:
         for batch, places in found.batches(forward.token_budget):
-            states[places] = forward.hidden(batch)[batch.owned].float().cpu().numpy()
+            states[places] = batch.owned_of(forward.hidden(batch)).float().cpu().numpy()
     return states
 
 

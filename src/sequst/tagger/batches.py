@@ -46,20 +46,26 @@ class Batch:
     opens: Tensor  # (B,) true where a window begins its sentence
     windows: list[int]  # which windows these are
     lengths: list[int]  # words of each row
+    sizes: list[int]  # sub-words of each row
+    places: Tensor  # (N,) where the owned words are in a flat batch: row x W + word
     spelling: Tensor | None = None  # (B, W, M) characters of each word, 0 where there is none
 
     @property
     def rows(self) -> Rows:
         return Rows(self.word_mask, self.opens)
 
+    def owned_of(self, values: Tensor) -> Tensor:
+        """(N, ...): those of the owned words, row by row, from values of all words (B, W, ...); no GPU is waited for."""
+        return values.flatten(0, 1)[self.places]
+
     def to(self, device: torch.device) -> Batch:
         def move(x: Tensor) -> Tensor:
-            return x.to(device, non_blocking=True)
+            return (x.pin_memory() if device.type == "cuda" else x).to(device, non_blocking=True)
 
         return Batch(
             move(self.input_ids), move(self.attention_mask), move(self.heads), move(self.word_mask), move(self.owned),
             None if self.labels is None else move(self.labels), move(self.selected), move(self.opens), self.windows,
-            self.lengths, None if self.spelling is None else move(self.spelling),
+            self.lengths, self.sizes, move(self.places), None if self.spelling is None else move(self.spelling),
         )  # fmt: skip
 
 
@@ -120,10 +126,11 @@ def collate(
         if targets is not None and labels is not None:
             targets[row, start:end] = torch.as_tensor(labels[window.sentence][mine])
     opens = torch.tensor([window.first == 0 for window in chosen])
-    lengths = [len(window.heads) for window in chosen]
+    lengths, sizes = [len(window.heads) for window in chosen], [len(window.ids) for window in chosen]
     return Batch(
-        input_ids, attention_mask, heads, word_mask, owned, targets, counts, opens, rows, lengths, _spellings(chosen, most)
-    )
+        input_ids, attention_mask, heads, word_mask, owned, targets, counts, opens, rows, lengths, sizes,
+        owned.flatten().nonzero().flatten(), _spellings(chosen, most),
+    )  # fmt: skip
 
 
 def _spellings(windows: list[Window], most: int) -> Tensor | None:

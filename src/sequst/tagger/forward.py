@@ -1,4 +1,4 @@
-"""A tagger's forward when nothing is learnt: the lean one where its encoder and machine have one, else the plain one."""
+"""A tagger's forward when nothing is learnt: the fastest that its encoder and the machine have, else the plain one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from sequst.tagger.batches import Batch
 from sequst.tagger.head import Decoded
+from sequst.tagger.packed import Packed
 from sequst.tagger.tagger import Tagger
 from sequst.tagger.transformer import states_of_words
 
@@ -19,21 +20,25 @@ class Forward:
 
     def __init__(self, tagger: Tagger) -> None:
         self._tagger = tagger
-        on_cpu = tagger.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
-        self.lean = tagger.encoder.lean() if on_cpu else None
+        lean = tagger.encoder.lean()
+        on_cpu = tagger.device.type == "cpu"
+        self.lean = lean if on_cpu and not torch.is_autocast_enabled("cpu") else None
+        self.packed = None if on_cpu or lean is None else Packed.of(lean)
 
     @property
     def token_budget(self) -> int:
-        """Sub-words in a batch: enough to fill the machine, few enough to stay in its caches."""
+        """Sub-words in a batch: enough to fill the machine, few enough to stay in the caches of a CPU."""
         if self._tagger.device.type != "cpu":
-            return 65536
+            return 16384 if self.packed is not None else 65536
         return 512 if self.lean is not None else 1024
 
     def hidden(self, batch: Batch) -> Tensor:
         """(B, W, H): the state of every word."""
-        if self.lean is None:
-            return self._tagger.hidden(batch)
-        return states_of_words(self.lean.finish(self.lean.begin(batch)), batch)
+        if self.packed is not None:
+            return self.packed.hidden(batch)
+        if self.lean is not None:
+            return states_of_words(self.lean.finish(self.lean.begin(batch)), batch)
+        return self._tagger.hidden(batch)
 
     def decode(self, batch: Batch) -> Decoded:
         head = self._tagger.head

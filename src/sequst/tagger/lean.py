@@ -24,7 +24,9 @@ class Begun(NamedTuple):
     bias: Tensor | None  # what is added to the attention scores, (B or 1, heads or 1, L or 1, L)
 
 
-class _Layer(NamedTuple):
+class Layer(NamedTuple):
+    """The parts of a layer, whatever its architecture calls them."""
+
     query: nn.Linear
     key: nn.Linear
     value: nn.Linear
@@ -42,10 +44,10 @@ class _Layer(NamedTuple):
 class Lean:
     """The forward of one model."""
 
-    def __init__(self, base: Any, layers: list[_Layer]) -> None:
-        self._base = base
-        self._layers = layers
-        self._heads: int = base.config.num_attention_heads
+    def __init__(self, base: Any, layers: list[Layer]) -> None:
+        self.base = base
+        self.layers = layers
+        self.heads: int = base.config.num_attention_heads
 
     @classmethod
     def of(cls, model: nn.Module) -> Lean | None:
@@ -61,35 +63,35 @@ class Lean:
         return cls(base, [_mpnet_layer(layer) if kind == _MPNET else _bert_layer(layer) for layer in base.encoder.layer])
 
     def begin(self, batch: Batch) -> Begun:
-        states = self._base.embeddings(input_ids=batch.input_ids)
+        states = self.base.embeddings(input_ids=batch.input_ids)
         mask = batch.attention_mask
         bias = None if bool(mask.all()) else torch.where(mask.bool(), 0.0, torch.finfo(states.dtype).min)[:, None, None, :]
-        if hasattr(self._base.encoder, "compute_position_bias"):
-            places = self._base.encoder.compute_position_bias(states[:1])  # (1, heads, L, L)
+        if hasattr(self.base.encoder, "compute_position_bias"):
+            places = self.base.encoder.compute_position_bias(states[:1])  # (1, heads, L, L)
             bias = places if bias is None else places + bias
         return Begun(states, bias)
 
     def finish(self, begun: Begun, masks: Masks | None = None) -> Tensor:
         """(B, L, H): the states of the last layer; with masks, one pass of MC dropout."""
         rows, length, width = begun.states.shape
-        size = width // self._heads
+        size = width // self.heads
         states = begun.states
         if masks is not None:
-            states = masks.drop(states.clone(), self._base.embeddings.dropout.p)
+            states = masks.drop(states.clone(), self.base.embeddings.dropout.p)
         states = states.reshape(rows * length, width)
-        for layer in self._layers:
+        for layer in self.layers:
             query, key, value = (
-                part(states).view(rows, length, self._heads, size).transpose(1, 2).reshape(-1, length, size)
+                part(states).view(rows, length, self.heads, size).transpose(1, 2).reshape(-1, length, size)
                 for part in (layer.query, layer.key, layer.value)
             )  # (B x heads, L, size)
-            weights = torch.bmm(query, key.transpose(1, 2)).mul_(size**-0.5).view(rows, self._heads, length, length)
+            weights = torch.bmm(query, key.transpose(1, 2)).mul_(size**-0.5).view(rows, self.heads, length, length)
             if begun.bias is not None:
                 weights += begun.bias
             weights = torch.softmax(weights, -1)
             if masks is not None:
                 weights = masks.drop(weights, layer.attention_dropout.p)
             seen = torch.bmm(weights.view(-1, length, length), value)
-            seen = seen.view(rows, self._heads, length, size).transpose(1, 2).reshape(rows * length, width)
+            seen = seen.view(rows, self.heads, length, size).transpose(1, 2).reshape(rows * length, width)
             states = layer.first_norm(_added(layer.output(seen), states, masks, layer.first_dropout))
             inner = layer.activation(layer.up(states))
             states = layer.second_norm(_added(layer.down(inner), states, masks, layer.second_dropout))
@@ -100,15 +102,15 @@ def _added(change: Tensor, to: Tensor, masks: Masks | None, dropout: nn.Dropout)
     return change.add_(to) if masks is None else masks.add_dropped(change, to, dropout.p)
 
 
-def _bert_layer(layer: Any) -> _Layer:
+def _bert_layer(layer: Any) -> Layer:
     inner, outer = layer.attention.self, layer.attention.output
     attention = (inner.query, inner.key, inner.value, inner.dropout, outer.dense, outer.dropout, outer.LayerNorm)
-    return _Layer(*attention, *_feed_forward(layer))
+    return Layer(*attention, *_feed_forward(layer))
 
 
-def _mpnet_layer(layer: Any) -> _Layer:
+def _mpnet_layer(layer: Any) -> Layer:
     inner, outer = layer.attention.attn, layer.attention
-    return _Layer(inner.q, inner.k, inner.v, inner.dropout, inner.o, outer.dropout, outer.LayerNorm, *_feed_forward(layer))
+    return Layer(inner.q, inner.k, inner.v, inner.dropout, inner.o, outer.dropout, outer.LayerNorm, *_feed_forward(layer))
 
 
 def _feed_forward(layer: Any) -> tuple[nn.Linear, Any, nn.Linear, nn.Dropout, nn.LayerNorm]:

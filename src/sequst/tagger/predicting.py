@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from sequst.corpus.plain import sentence_from_text
 from sequst.corpus.sentence import Sentence
@@ -115,18 +116,42 @@ class Words:
         return np.arange(start, end, dtype=np.int64) + int(self.starts[window.sentence]) + window.first
 
 
+class Gathered:
+    """What batches say of their words, brought into the order of all words; one transfer at the end, so that a GPU never waits
+    for the batch that the CPU prepares next."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._places: list[NDArray[np.int64]] = []
+        self._found: dict[str, list[Tensor]] = {}
+
+    def add(self, places: NDArray[np.int64], **values: Tensor | None) -> None:
+        """(N, ...) of each; what is not known is left out."""
+        self._places.append(places)
+        for name, value in values.items():
+            if value is not None:
+                self._found.setdefault(name, []).append(value)
+
+    def arrays(self, empty: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Those of all words; `empty` says what there is when there are none."""
+        if not self._places:
+            return dict(empty)
+        back = np.empty(self._count, dtype=np.int64)
+        back[np.concatenate(self._places)] = np.arange(self._count)
+        return {name: torch.cat(values).cpu().numpy()[back] for name, values in self._found.items()}
+
+
 @torch.inference_mode()
 def label_words(tagger: Tagger, sentences: Sequence[Sentence]) -> WordLabels:
     """Every word's label, each from the window that owns it."""
     words = Words(tagger, sentences)
-    labels = np.zeros(len(words), dtype=np.int64)
-    confidences = np.zeros(len(words), dtype=np.float32)
+    found = Gathered(len(words))
     with forward_of(tagger) as forward:
         for batch, places in words.batches(forward.token_budget):
             decoded = forward.decode(batch)
-            labels[places] = decoded.labels[batch.owned].cpu().numpy()
-            confidences[places] = decoded.confidences[batch.owned].float().cpu().numpy()
-    return WordLabels(labels, confidences, words.starts)
+            found.add(places, labels=batch.owned_of(decoded.labels), confidences=batch.owned_of(decoded.confidences).float())
+    arrays = found.arrays({"labels": np.zeros(0, dtype=np.int64), "confidences": np.zeros(0, dtype=np.float32)})
+    return WordLabels(arrays["labels"], arrays["confidences"], words.starts)
 
 
 def annotate(tagger: Tagger, sentences: Iterable[Sentence], chunk: int = CHUNK) -> Iterator[Prediction]:

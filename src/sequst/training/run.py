@@ -245,7 +245,7 @@ class Run:
         total = torch.zeros(width, dtype=torch.float64, device=tagger.device)
         squares, count = torch.zeros_like(total), 0
         for batch in batches_of(examples, tagger):
-            states = tagger.hidden(batch)[batch.owned].double()  # (N, H)
+            states = batch.owned_of(tagger.hidden(batch)).double()  # (N, H)
             total, squares, count = total + states.sum(0), squares + states.pow(2).sum(0), count + len(states)
         mean = total / count
         spread = (squares / count - mean.pow(2)).mean().clamp(min=0).sqrt()

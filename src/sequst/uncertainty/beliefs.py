@@ -15,7 +15,7 @@ from torch import Tensor
 from sequst.corpus.sentence import Sentence
 from sequst.errors import UsageError
 from sequst.tagger.forward import forward_of
-from sequst.tagger.predicting import Words
+from sequst.tagger.predicting import Gathered, Words
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.information import PassSums
 from sequst.uncertainty.passes import mc_passes
@@ -91,34 +91,37 @@ def form_beliefs(
     if passes < 0 or (probabilities == "mean" and passes == 0):
         raise UsageError(f"passes {passes}: at least {int(probabilities == 'mean')}")
     words = Words(tagger, sentences)
-    labels = np.zeros(len(words), dtype=np.int64)
-    plain, confidence, gain = (np.zeros(len(words), dtype=np.float32) for _ in range(3))
-    kept = None if probabilities == "none" else np.zeros((len(words), len(tagger.labels)), dtype=np.float32)
     chances = np.random.default_rng(draw).random(len(words) if draw is not None else 0)  # by word: no batch decides them
-    best = None if draw is None else np.zeros(len(words), dtype=np.int64)
+    found = Gathered(len(words))
     with forward_of(tagger) as forward:
         for number, (batch, places) in enumerate(words.batches(forward.token_budget)):
             decoded = forward.decode(batch)
-            label, sure = decoded.labels[batch.owned], decoded.confidences[batch.owned]
-            if best is not None:
-                best[places] = label.cpu().numpy()
-                of_all = decoded.log_probs[batch.owned]
-                label = draw_labels(of_all, torch.from_numpy(chances[places]))
-                sure = of_all.gather(-1, label.unsqueeze(-1)).squeeze(-1).exp()
+            of_all = batch.owned_of(decoded.log_probs)
+            label, drawn_from = batch.owned_of(decoded.labels), None
+            if draw is not None:
+                label, drawn_from = draw_labels(of_all, torch.from_numpy(chances[places])), label
+            plain = of_all.gather(-1, label.unsqueeze(-1)).squeeze(-1).exp().float()
             sums = PassSums()
             for log_probs in mc_passes(tagger, forward, batch, passes, seed + number):
-                sums.add(log_probs[batch.owned])
-            labels[places], plain[places] = label.cpu().numpy(), sure.float().cpu().numpy()
-            if passes:
-                confidence[places] = sums.confidence(label).cpu().numpy()
-                gain[places] = sums.information_gain().cpu().numpy()
-            else:
-                confidence[places] = plain[places]
-            if kept is not None:
-                found = sums.mean if probabilities == "mean" else decoded.log_probs[batch.owned].exp()
-                kept[places] = found.float().cpu().numpy()
+                sums.add(log_probs.flatten(1, 2)[:, batch.places])
+            kept = {"none": None, "plain": of_all.exp(), "mean": sums.mean if passes else None}[probabilities]
+            found.add(
+                places,
+                labels=label,
+                plain_confidence=plain,
+                confidence=sums.confidence(label).float() if passes else plain,
+                information_gain=sums.information_gain().float() if passes else torch.zeros_like(plain),
+                probabilities=None if kept is None else kept.float(),
+                drawn_from=drawn_from,
+            )
             advance(len(places))
-    return Beliefs(labels, plain, confidence, gain, words.starts, kept, best)
+    return Beliefs(**found.arrays(_EMPTY), starts=words.starts)
+
+
+_EMPTY = {name: np.zeros(0, dtype=np.float32) for name in ("plain_confidence", "confidence", "information_gain")} | {
+    "labels": np.zeros(0, dtype=np.int64)
+}
+"""What there is to believe of no words."""
 
 
 def draw_labels(log_probs: Tensor, chances: Tensor) -> Tensor:

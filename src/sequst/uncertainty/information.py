@@ -15,15 +15,18 @@ class PassSums:
         self._entropies: Tensor | None = None
 
     def add(self, log_probs: Tensor) -> None:
-        """One pass: log probabilities (N, C)."""
+        """Log probabilities of one pass (N, C), or of some at once (P, N, C)."""
         log_probs = log_probs.double()
+        count = len(log_probs) if log_probs.ndim == 3 else 1
         probabilities = log_probs.exp()
         entropies = _entropy(probabilities, log_probs)
+        if log_probs.ndim == 3:
+            probabilities, entropies = probabilities.sum(0), entropies.sum(0)
         if self._probabilities is None or self._entropies is None:
             self._probabilities, self._entropies = probabilities, entropies
         else:
             self._probabilities, self._entropies = self._probabilities + probabilities, self._entropies + entropies
-        self.passes += 1
+        self.passes += count
 
     @property
     def mean(self) -> Tensor:

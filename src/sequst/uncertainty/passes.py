@@ -4,25 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from sequst.tagger.batches import Batch
+from sequst.tagger.batches import Batch, Rows
 from sequst.tagger.forward import Forward
+from sequst.tagger.lean import Lean
 from sequst.tagger.masks import Masks
+from sequst.tagger.packed import Packed
 from sequst.tagger.tagger import Tagger
 from sequst.tagger.transformer import states_of_words
-from sequst.uncertainty.mc_dropout import mc_dropout
+from sequst.uncertainty.mc_dropout import mc_dropout, same_dropout
 
 
 def mc_passes(tagger: Tagger, forward: Forward, batch: Batch, passes: int, seed: int) -> Iterator[Tensor]:
-    """(B, W, C): the log probabilities of every pass, each with masks of its own, which the seed decides."""
-    if forward.lean is None:
-        with mc_dropout(tagger, seed):
-            for _ in range(passes):
-                yield tagger(batch)
-        return
-    begun, masks, head = forward.lean.begin(batch), Masks(seed), tagger.head
+    """(P, B, W, C): the log probabilities of all passes, some at a time, each with masks of its own, which the seed decides."""
+    if forward.packed is not None:
+        return _packed_passes(tagger, forward.packed, batch, passes, seed)
+    if forward.lean is not None:
+        return _lean_passes(tagger, forward.lean, batch, passes, seed)
+    return _plain_passes(tagger, batch, passes, seed)
+
+
+def _plain_passes(tagger: Tagger, batch: Batch, passes: int, seed: int) -> Iterator[Tensor]:
+    with mc_dropout(tagger, seed):
+        for _ in range(passes):
+            yield tagger(batch).unsqueeze(0)
+
+
+def _lean_passes(tagger: Tagger, lean: Lean, batch: Batch, passes: int, seed: int) -> Iterator[Tensor]:
+    begun, masks, head = lean.begin(batch), Masks(seed), tagger.head
     for _ in range(passes):
-        hidden = states_of_words(forward.lean.finish(begun, masks), batch)
+        hidden = states_of_words(lean.finish(begun, masks), batch)
         states = masks.drop(head.standardised(hidden), head.dropout.p)
-        yield head.log_probs(head.linear(states).float(), batch.rows)
+        yield head.log_probs(head.linear(states).float(), batch.rows).unsqueeze(0)
+
+
+def _packed_passes(tagger: Tagger, packed: Packed, batch: Batch, passes: int, seed: int) -> Iterator[Tensor]:
+    head = tagger.head
+    with same_dropout(tagger, seed), torch.autocast(tagger.device.type, enabled=False):
+        for hidden in packed.passes(batch, passes, seed):
+            count = len(hidden)
+            states = F.dropout(head.standardised(hidden.float()), head.dropout.p)
+            rows = Rows(batch.word_mask.repeat(count, 1), batch.opens.repeat(count))
+            yield head.log_probs(head.linear(states).flatten(0, 1), rows).unflatten(0, (count, -1))

@@ -1,0 +1,135 @@
+"""A forward of the BERT family for a GPU: no padding, and many passes of MC dropout at once, so that every launch is full.
+
+The sub-words of all sentences lie one after the other; linear layers know no better, and attention and normalisation are kernels
+of our own (`sequst.tagger.kernels`). Like the lean forward it is without gradients, and for every other architecture there is
+none.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from sequst.tagger.batches import Batch
+from sequst.tagger.kernels import Drop, Kernels, Spans
+from sequst.tagger.lean import Lean
+
+AT_ONCE = 65536
+"""Sub-words of all passes that are computed together."""
+
+
+class _Begun(NamedTuple):
+    """What all passes over a batch have in common."""
+
+    states: Tensor  # (N, H) embeddings of the sub-words
+    spans: Spans
+    bias: Tensor | None  # (heads, 2 x longest - 1)
+    words: Tensor  # (B x W,) where the first sub-word of every word is
+
+
+class _Layer(NamedTuple):
+    """The weights of a layer in the precision of the passes, and the modules that know the rest."""
+
+    qkv: tuple[Tensor, Tensor]
+    output: tuple[Tensor, Tensor]
+    up: tuple[Tensor, Tensor]
+    down: tuple[Tensor, Tensor]
+
+
+class Packed:
+    """The forward of one model, with its weights as they are now."""
+
+    def __init__(self, lean: Lean, kernels: Kernels, dtype: torch.dtype) -> None:
+        self._lean, self._kernels, self._dtype = lean, kernels, dtype
+        self._layers = [
+            _Layer(*(self._joined(*parts) for parts in ((layer.query, layer.key, layer.value), *_single(layer))))
+            for layer in lean.layers
+        ]
+
+    @classmethod
+    def of(cls, lean: Lean) -> Packed | None:
+        """Where there is a GPU that its kernels run on; in the precision of autocast where that is on."""
+        size = lean.base.config.hidden_size // lean.heads
+        device = lean.base.device
+        if device.type != "cuda" or size & (size - 1) or not 16 <= size <= 128 or not importlib.util.find_spec("triton"):
+            return None
+        from sequst.tagger.kernels import fused
+
+        return cls(lean, fused, torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else torch.float32)
+
+    def hidden(self, batch: Batch) -> Tensor:
+        """(B, W, H): the state of every word."""
+        begun = self._begin(batch)
+        return self._finish(begun, begun.states.to(self._dtype), None)[:, begun.words].view(*batch.heads.shape, -1)
+
+    def passes(self, batch: Batch, passes: int, seed: int) -> Iterator[Tensor]:
+        """(P, B, W, H): the states of every word in passes of MC dropout, some at a time; the seed decides them.
+
+        The embeddings' dropout comes from torch's own generator, which the caller seeds.
+        """
+        begun, keys = self._begin(batch), np.random.default_rng(seed)
+        for count in _shares(passes, begun.spans.tokens):
+            states = begun.states.expand(count, -1, -1)
+            states = F.dropout(states, self._lean.base.embeddings.dropout.p).to(self._dtype).flatten(0, 1)
+            yield self._finish(begun, states, keys)[:, begun.words].view(count, *batch.heads.shape, -1)
+
+    def _begin(self, batch: Batch) -> _Begun:
+        base, device = self._lean.base, batch.input_ids.device
+        starts = np.concatenate([[0], np.cumsum(batch.sizes)]).astype(np.int32)
+        longest = batch.input_ids.shape[1]
+        flat = np.flatnonzero(np.arange(longest) < np.array(batch.sizes)[:, None])
+
+        def there(x: np.ndarray) -> Tensor:  # type: ignore[type-arg]
+            x = torch.from_numpy(x)
+            return x.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else x
+
+        on_device = there(starts)
+        with torch.autocast(device.type, enabled=False):
+            states = base.embeddings(input_ids=batch.input_ids).flatten(0, 1)[there(flat)]
+            bias = None
+            if hasattr(base.encoder, "compute_position_bias"):
+                places = base.encoder.compute_position_bias(states.new_empty(1, longest, 1))[0].float()  # (heads, L, L)
+                bias = torch.cat([places[:, 1:, 0].flip(-1), places[:, 0]], -1).contiguous()
+        words = (on_device[:-1, None] + batch.heads).flatten()
+        return _Begun(states, Spans(on_device, int(starts[-1]), longest), bias, words)
+
+    def _finish(self, begun: _Begun, states: Tensor, keys: np.random.Generator | None) -> Tensor:
+        """(P, N, H): the states of the last layer."""
+        kernels, spans = self._kernels, begun.spans
+
+        def drop(dropout: nn.Dropout) -> Drop | None:
+            if keys is None or dropout.p == 0:
+                return None
+            first, second = keys.integers(2**31, size=2).tolist()
+            return Drop(dropout.p, (first, second))
+
+        with torch.autocast(states.device.type, enabled=False):
+            for layer, known in zip(self._layers, self._lean.layers, strict=True):
+                seen = kernels.attention(
+                    F.linear(states, *layer.qkv), spans, self._lean.heads, begun.bias, drop(known.attention_dropout)
+                )
+                states = kernels.add_norm(F.linear(seen, *layer.output), states, known.first_norm, drop(known.first_dropout))
+                inner = known.activation(F.linear(states, *layer.up))
+                states = kernels.add_norm(F.linear(inner, *layer.down), states, known.second_norm, drop(known.second_dropout))
+        return states.view(-1, spans.tokens, states.shape[-1])
+
+    def _joined(self, *parts: nn.Linear) -> tuple[Tensor, Tensor]:
+        weight, bias = torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])
+        return weight.detach().to(self._dtype), bias.detach().to(self._dtype)
+
+
+def _single(layer: object) -> Iterator[tuple[nn.Linear]]:
+    for name in ("output", "up", "down"):
+        yield (getattr(layer, name),)
+
+
+def _shares(passes: int, tokens: int) -> list[int]:
+    """How many passes to make at a time: as few blocks as memory allows, of like size."""
+    blocks = min(passes, -(-passes * tokens // AT_ONCE)) if passes else 0
+    return [passes * (i + 1) // blocks - passes * i // blocks for i in range(blocks)]

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.tagger.test_lean import MODELS, batch_of
+from torch import Tensor
+
+from sequst.tagger.kernels import Drop, Spans, plain
+from sequst.tagger.lean import Lean
+from sequst.tagger.packed import AT_ONCE, Packed, _shares
+
+
+@pytest.fixture(params=MODELS)
+def model(request: pytest.FixtureRequest) -> Any:
+    torch.manual_seed(1)
+    model = MODELS[request.param]()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    model.classifier = torch.nn.Identity()
+    model.dropout.p = 0.0
+    return model.eval()
+
+
+def packed(model: Any) -> Packed:
+    lean = Lean.of(model)
+    assert lean is not None
+    return Packed(lean, plain, torch.float32)
+
+
+@pytest.mark.parametrize("lengths", [(9, 4, 7), (6, 6)])
+def test_it_computes_what_transformers_computes(model: Any, lengths: tuple[int, ...]) -> None:
+    batch = batch_of(lengths)
+    with torch.inference_mode():
+        ours = packed(model).hidden(batch)
+        theirs = model(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits
+    torch.testing.assert_close(ours[batch.word_mask], theirs[batch.word_mask], atol=2e-5, rtol=1e-5)
+
+
+def test_with_the_same_masks_it_drops_what_transformers_drops(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = batch_of((6, 6))  # of one length, so that packing changes no place
+    keys = np.random.default_rng(5)
+    model.base_model.embeddings.dropout.p = 0.0  # that dropout is torch's own
+    with torch.inference_mode():
+        ours = list(packed(model).passes(batch, 1, 5))[0][0]
+
+    def dropout(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+        if not training or p == 0:
+            return x
+        first, second = keys.integers(2**31, size=2).tolist()
+        drop = Drop(p, (first, second))
+        return torch.where(plain.kept(torch.arange(x.numel()).view_as(x), drop), x * drop.scale, 0.0)
+
+    monkeypatch.setattr(torch.nn.functional, "dropout", dropout)
+    with torch.inference_mode():
+        theirs = model.train()(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits
+    torch.testing.assert_close(ours, theirs, atol=5e-5, rtol=1e-4)
+
+
+def test_passes_at_once_are_passes_one_by_one(model: Any) -> None:
+    """Whatever lies beside it, a pass sees its own sub-words alone: without dropout all are alike."""
+    batch = batch_of()
+    for dropout in (each for each in model.modules() if isinstance(each, torch.nn.Dropout)):
+        dropout.p = 0.0
+    with torch.inference_mode():
+        several = torch.cat(list(packed(model).passes(batch, 3, 1)))
+        one = packed(model).hidden(batch)
+    assert several.shape == (3, *one.shape)
+    for each in several:
+        torch.testing.assert_close(each[batch.word_mask], one[batch.word_mask])
+
+
+def test_shares_are_even_and_fit() -> None:
+    assert _shares(20, 100) == [20]
+    assert _shares(20, 16384) == [4] * 5
+    assert _shares(20, 10 * AT_ONCE) == [1] * 20
+    assert _shares(0, 100) == []
+    assert sum(_shares(20, 9000)) == 20
+    assert max(_shares(20, 9000)) * 9000 <= AT_ONCE
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+def test_masks_look_random(rate: float) -> None:
+    count = 1 << 18
+    one, two, three = (
+        plain.kept(torch.arange(count), Drop(rate, keys)).double() for keys in ((7, 11), (8, 12), (7, 13))
+    )
+    error = (rate * (1 - rate) / count) ** 0.5
+    for mask in (one, two, three):
+        assert abs(float(mask.mean()) - (1 - rate)) < 4 * error
+    spread = rate * (1 - rate)
+    for left, right in ((one, two), (one, three), (one[1:], two[:-1]), (one, one.roll(1)), (one, one.roll(768)), (one, one.roll(64))):
+        related = float(((left - left.mean()) * (right - right.mean())).mean()) / spread
+        assert abs(related) < 4 / count**0.5
+    assert Drop(rate, (0, 0)).scale == pytest.approx(1 / (1 - rate), rel=1e-5)
+
+
+def example(lengths: tuple[int, ...], passes: int, heads: int, size: int, dtype: torch.dtype, device: str) -> tuple[Any, ...]:
+    torch.manual_seed(2)
+    starts = torch.tensor([0, *np.cumsum(lengths)], dtype=torch.int32, device=device)
+    spans = Spans(starts, sum(lengths), max(lengths))
+    qkv = torch.randn(passes * spans.tokens, 3 * heads * size, device=device).to(dtype)
+    return qkv, spans, torch.randn(heads, 2 * spans.longest - 1, device=device)
+
+
+DTYPES = {torch.float32: 2e-5, torch.bfloat16: 2e-2}
+
+
+def kernels_agree(device: str, dtype: torch.dtype, lengths: tuple[int, ...], biased: bool, rate: float) -> None:
+    from sequst.tagger.kernels import fused
+
+    qkv, spans, bias = example(lengths, 2, 2, 32, dtype, device)
+    drop = Drop(rate, (123456789, 2**31 - 5)) if rate else None
+    ours, theirs = (
+        kernels.attention(qkv, spans, 2, bias if biased else None, drop) for kernels in (fused, plain)
+    )
+    torch.testing.assert_close(ours.float(), theirs.float(), atol=DTYPES[dtype], rtol=DTYPES[dtype])
+    norm = torch.nn.LayerNorm(96).to(device)
+    torch.nn.init.normal_(norm.weight), torch.nn.init.normal_(norm.bias)
+    ours, theirs = (
+        kernels.add_norm(qkv[:, :96].contiguous(), qkv[:, 96:].contiguous(), norm, drop) for kernels in (fused, plain)
+    )
+    torch.testing.assert_close(ours.float(), theirs.float(), atol=2 * DTYPES[dtype], rtol=DTYPES[dtype])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("rate", [0.0, 0.1])
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("lengths", [(9, 4, 7), (64, 1, 33), (200, 130)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_fused_kernels_compute_what_the_plain_ones_do(
+    dtype: torch.dtype, lengths: tuple[int, ...], biased: bool, rate: float
+) -> None:
+    kernels_agree("cuda", dtype, lengths, biased, rate)
