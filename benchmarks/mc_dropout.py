@@ -1,37 +1,35 @@
 """What MC dropout costs: words a second at T passes, ours and the ways it is usually done, in one process.
 
-python benchmarks/mc_dropout.py [--json FILE] [--device cpu|cuda] [--encoder minilm] [--sentences N] [--passes T] [--threads N]
+python benchmarks/mc_dropout.py [--json FILE] [--device cpu|cuda] [--encoder minilm] [--sentences N] [--slow N] [--passes T]
 
-- usual loop: sentences as they come, in batches of 32 padded to their longest, the model in training mode, all passes kept
-- sorted and streamed: batches of like length, sums in place of passes; transformers' own forward
+- usual loop: sentences as they come, in batches of 32 padded to their longest, the model in training mode, all passes kept; in
+  fp32, and on a GPU in bf16 as well
+- sorted and streamed: batches of like length, sums in place of passes; transformers' own forward, on a GPU in bf16
 - baal: its patched dropout and `predict_on_batch`, in whichever of its two modes is faster; where it is installed
-- ours: `form_beliefs`
+- ours: `form_beliefs`, on a GPU in bf16; cutting words into sub-words included, as for all of them
 
-Sentences are of CoNLL-03's training set where SEQUST_DATA names the benchmarks, else of the generated corpus. Before time is
-taken, all must agree: the mean probability of every word's label, over many passes, within what chance allows; baal leaves out
-the dropout of attention, which `attention_dropout` shows, and is held to less. The limit is a plain matrix product in the same
-precision: `share_of_limit` is the part of it that the multiplications of the encoder alone come to.
+Sentences are of CoNLL-03's training set where SEQUST_DATA names the benchmarks, else of the generated corpus; with `--slow` the
+usual loops and baal see so many of them. Before time is taken, all must agree: the mean probability of every word's label, over
+many passes, within what chance and bf16 allow; baal leaves out the dropout of attention, which `attention_dropout` shows, and is
+held to less. The limit is a plain matrix product in the same precision: `share_of_limit` is the part of it that the
+multiplications of the encoder alone come to.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import platform
+import contextlib
 import statistics
-import time
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import common
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sequst.corpus.generated import generate
 from sequst.corpus.sentence import Sentence
-from sequst.experiments.benchmarks import read_part
 from sequst.tagger.batches import collate
 from sequst.tagger.predicting import Words
 from sequst.tagger.tagger import Tagger
@@ -39,8 +37,9 @@ from sequst.uncertainty.beliefs import form_beliefs
 from sequst.uncertainty.information import PassSums
 from sequst.uncertainty.mc_dropout import mc_dropout
 
-LABELS = ["O", *(f"{place}-{type_}" for type_ in ("PER", "LOC", "ORG", "MISC") for place in "BI")]
 ROWS, BUDGET = 32, 4096
+FAST = ("sorted and streamed", "ours")
+"""Those that see all sentences."""
 Contender = Callable[[Tagger, list[Sentence], int], np.ndarray]
 """The mean probability of every word's label."""
 
@@ -122,8 +121,24 @@ def ours(tagger: Tagger, sentences: list[Sentence], passes: int) -> np.ndarray:
     return beliefs.probabilities[:, 0]
 
 
-def contenders() -> dict[str, Contender]:
-    found: dict[str, Contender] = {"usual loop": usual_loop, "sorted and streamed": sorted_and_streamed, "ours": ours}
+def half(tagger: Tagger) -> contextlib.AbstractContextManager[Any]:
+    """bf16 on a GPU."""
+    return torch.autocast("cuda", torch.bfloat16) if tagger.device.type == "cuda" else contextlib.nullcontext()
+
+
+def in_half(contender: Contender) -> Contender:
+    def run(tagger: Tagger, sentences: list[Sentence], passes: int) -> np.ndarray:
+        with half(tagger):
+            return contender(tagger, sentences, passes)
+
+    return run
+
+
+def contenders(device: str) -> dict[str, Contender]:
+    found: dict[str, Contender] = {"usual loop": usual_loop}
+    if device == "cuda":
+        found["usual loop, bf16"] = in_half(usual_loop)
+    found |= {"sorted and streamed": in_half(sorted_and_streamed), "ours": in_half(ours)}
     try:
         import baal  # noqa: F401
     except ImportError:
@@ -140,7 +155,7 @@ def check(tagger: Tagger, sentences: list[Sentence], passes: int = 150) -> dict[
     expected = usual_loop(tagger, few, passes)
     spread = np.sqrt(2 * _variance(tagger, few) / passes)
     found = {}
-    for name, contender in contenders().items():
+    for name, contender in contenders(tagger.device.type).items():
         if name == "usual loop":
             continue
         apart = (contender(tagger, few, passes) - expected) / spread
@@ -148,7 +163,7 @@ def check(tagger: Tagger, sentences: list[Sentence], passes: int = 150) -> dict[
             "standard_errors": float(np.sqrt((apart**2).mean())),
             "attention_dropout": has_attention(contender, tagger, few),
         }
-        limit = 2.0 if found[name]["attention_dropout"] else 6.0
+        limit = (2.0 if tagger.device.type == "cpu" else 4.0) if found[name]["attention_dropout"] else 6.0
         assert found[name]["standard_errors"] < limit, f"{name} is not the same computation: {found[name]}"
     return found
 
@@ -179,70 +194,48 @@ def has_attention(contender: Contender, tagger: Tagger, sentences: list[Sentence
     return bool(np.abs(one - two).max() > 1e-4)
 
 
-def limit(device: torch.device) -> float:
-    """Multiplications and additions a second of a plain matrix product in fp32."""
-    a, b = (torch.randn(2048, 2048, device=device) for _ in range(2))
-    times = []
-    for _ in range(8):
-        begun = time.perf_counter()
-        float((a @ b)[0, 0])
-        times.append(time.perf_counter() - begun)
-    return float(2 * 2048**3 / min(times))
-
-
-def operations(tagger: Tagger, sentences: list[Sentence]) -> float:
-    """Those of the encoder's linear layers and attention in one pass over the sub-words, padding left out."""
-    config = tagger.encoder.model.config
-    width, layers, inner = config.hidden_size, config.num_hidden_layers, config.intermediate_size
-    lengths = [len(window.ids) for window in tagger.splitter.windows([sentence.words for sentence in sentences])]
-    linear = 2 * layers * (4 * width**2 + 2 * width * inner) * sum(lengths)
-    return float(linear + 4 * layers * width * sum(length**2 for length in lengths))
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, default=None)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--encoder", default="minilm")
-    parser.add_argument("--sentences", type=int, default=96)
-    parser.add_argument("--passes", type=int, default=20)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser = common.parser(__doc__, encoder="minilm", sentences=96, slow=0, passes=20, repeats=3)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    data = os.environ.get("SEQUST_DATA")
-    pool = read_part(Path(data), "conll03", "train") if data else generate().pool
-    sentences = pool[:: len(pool) // options.sentences][: options.sentences]  # spread over all, that lengths are as they are
-    tagger = Tagger.from_encoder(options.encoder, LABELS, seed=1).to(options.device)
+    data, sentences = common.sentences(options.sentences)
+    few = common.sentences(options.slow)[1] if options.slow else sentences
+    with tempfile.TemporaryDirectory() as folder:
+        encoder = common.encoder(options.encoder, Path(folder) / "encoder")
+        tagger = Tagger.from_encoder(encoder, common.LABELS, seed=1).to(options.device)
     agreement = check(tagger, sentences)
-    times: dict[str, list[float]] = {name: [] for name in contenders()}
-    for _ in range(options.repeats):
-        for name, contender in contenders().items():
-            begun = time.perf_counter()
-            contender(tagger, sentences, options.passes)
-            times[name].append(time.perf_counter() - begun)
-    words = sum(len(sentence) for sentence in sentences)
-    speed = {name: words / statistics.median(found) for name, found in times.items()}
-    work = options.passes * operations(tagger, sentences)
-    peers = {name: value for name, value in speed.items() if name.startswith("baal")}
+    known = contenders(options.device)
+    seen = {name: sentences if name in FAST else few for name in known}
+    calls = {
+        name: lambda name=name, contender=contender: contender(tagger, seen[name], options.passes)
+        for name, contender in known.items()
+    }
+    times = common.interleaved(calls, options.repeats)
+    words = {name: sum(map(len, seen[name])) for name in known}
+    speed = {name: common.rates({name: taken}, words[name])[name] for name, taken in times.items()}
+    pace = {name: rate["median"] for name, rate in speed.items()}
+    peers = [value for name, value in pace.items() if name.startswith("baal")]
+    work = options.passes * common.operations(tagger, sentences)
+    precision = torch.bfloat16 if options.device == "cuda" else torch.float32
+    limit = common.limit(tagger.device, precision)
+    share = {name: work / words["ours"] * pace[name] / limit for name in known}
+    tokens = sum(len(window.ids) for window in tagger.splitter.windows([sentence.words for sentence in sentences]))
     found = {
-        "words_a_second": {
-            name: {"median": speed[name], "least": words / max(taken), "most": words / min(taken)}
-            for name, taken in times.items()
-        },
-        "ratio_naive": speed["ours"] / speed["usual loop"],
-        "ratio_sorted": speed["ours"] / speed["sorted and streamed"],
-        "ratio_baal": speed["ours"] / max(peers.values()) if peers else None,
-        "share_of_limit": work / statistics.median(times["ours"]) / limit(tagger.device),
+        "words_a_second": speed,
+        "token_passes_a_second": {name: rate * options.passes * tokens / words["ours"] for name, rate in pace.items()},
+        "ratio_naive": pace["ours"] / pace["usual loop"],
+        "ratio_sorted": pace["ours"] / pace["sorted and streamed"],
+        "ratio_baal": pace["ours"] / max(peers) if peers else None,
+        "share_of_limit": share["ours"],
+        "shares_of_limit": share,
+        "limit_tflops": limit / 1e12,
         "agreement": agreement,
-        "sentences": len(sentences), "words": words, "passes": options.passes, "encoder": options.encoder,
-        "data": "conll03" if data else "generated", "threads": options.threads, "repeats": options.repeats,
-        "machine": torch.cuda.get_device_name() if options.device == "cuda" else platform.processor() or platform.machine(),
-        "torch": torch.__version__,
+        "sentences": len(sentences), "sentences_of_slow": len(few), "words": words["ours"], "passes": options.passes,
+        "encoder": Path(options.encoder).name, "data": data, "repeats": options.repeats,
+        "seconds_of_ours": statistics.median(times["ours"]), **common.machine(options.device),
     }  # fmt: skip
-    print(json.dumps(found, indent=2))
-    if options.json is not None:
-        options.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    common.tell(found, options.json)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ def test_equals_passes_kept_whole(tagger: Tagger, split: Split) -> None:
     batch = collate(windows, [0], tagger.pad_id)
     with torch.no_grad():
         passes = mc_passes(tagger, Forward(tagger), batch, 6, 9)
-        kept = torch.stack([log_probs[0].exp().double() for log_probs in passes])  # (T, W, C)
+        kept = torch.cat([log_probs[:, 0].exp().double() for log_probs in passes])  # (T, W, C)
     mean = kept.mean(0)
     gain = -(mean * mean.log()).sum(-1) + (kept * kept.log()).sum(-1).mean(0)
     confidence = mean.gather(-1, torch.tensor(beliefs.labels).unsqueeze(-1)).squeeze(-1)

@@ -29,5 +29,7 @@ def learn_labelled(run: Run, objective: Callable[[Tagger], Objective], phase: Ph
 class LabelledWords(Objective):
     """Cross-entropy of all labelled words, or their negative log likelihood under a CRF."""
 
+    recordable = True
+
     def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         return tagger.loss(batch), {}

@@ -81,15 +81,18 @@ class PseudoLabelledWords(Objective):
         parts = {"regulariser": regulariser, "weigher": weigher}
         nets = {name: part.nets for name, part in parts.items() if part is not None}
         self.nets = nn.ModuleDict(nets) if nets else None
+        self.recordable = weigher is None
 
     def begin_step(self, step: int, steps: int) -> None:
         self._done = step / steps
+        self.stage = self._loss.stage(self._done)
         if self._weigher is not None:
             self._weigher.begin_step(step, steps)
 
     def begin_epoch(self, seed: int) -> None:
         if self._regulariser is not None:
             self._regulariser.begin_epoch(seed)
+            self.generators = (self._regulariser.generator,)
 
     def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         assert batch.labels is not None

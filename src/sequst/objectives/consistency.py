@@ -114,17 +114,20 @@ class GaussianConsistency:
             self.nets = GaussianNets(hidden, start)
         self._weight, self._samples, self._prior = weight, samples, prior
         self._detach, self._selected_only = detach, selected_only
-        self._generator = torch.Generator()
+        self.generator = torch.Generator()
 
     def begin_epoch(self, seed: int) -> None:
-        self._generator = torch.Generator(self.nets.mean.weight.device).manual_seed(seed)
+        device = self.nets.mean.weight.device
+        if self.generator.device != device:
+            self.generator = torch.Generator(device)
+        self.generator.manual_seed(seed)
 
     def __call__(
         self, hidden: Tensor, owned: Tensor, selected: Tensor, predict: Callable[[Tensor], Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """(lambda x R, what to record)."""
         words = selected if self._selected_only else owned
-        found = consistency(hidden, words, self.nets, predict, self._samples, self._generator, self._detach)
+        found = consistency(hidden, words, self.nets, predict, self._samples, self.generator, self._detach)
         loss = found.loss
         if self._prior > 0:
             mean, scale = self.nets(hidden)

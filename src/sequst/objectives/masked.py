@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -54,12 +54,18 @@ class WordLoss(Protocol):
 
     def __call__(self, log_probs: Tensor, labels: Tensor, done: float) -> Tensor: ...
 
+    def stage(self, done: float) -> Hashable:
+        """Within a stage it does not depend on the share of the steps."""
+
 
 class CrossEntropy:
     """-log p(label): Eq. 9, with the minus sign that it lacks in print."""
 
     def __call__(self, log_probs: Tensor, labels: Tensor, done: float) -> Tensor:
         return each(torch.neg, log_probs, labels)
+
+    def stage(self, done: float) -> Hashable:
+        return None
 
 
 @dataclass(frozen=True)
@@ -74,4 +80,8 @@ class HuberisedCrossEntropy:
     warmup: float = 0.0
 
     def __call__(self, log_probs: Tensor, labels: Tensor, done: float) -> Tensor:
-        return each(torch.neg if done < self.warmup else functools.partial(huberised, tau=self.tau), log_probs, labels)
+        return each(torch.neg if self.stage(done) else functools.partial(huberised, tau=self.tau), log_probs, labels)
+
+    def stage(self, done: float) -> Hashable:
+        """Whether it is still cross-entropy."""
+        return done < self.warmup

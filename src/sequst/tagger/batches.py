@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from sequst.tagger.windows import Window
@@ -58,15 +60,57 @@ class Batch:
         """(N, ...): those of the owned words, row by row, from values of all words (B, W, ...); no GPU is waited for."""
         return values.flatten(0, 1)[self.places]
 
+    def padded(self, rows: int, length: int, pad: int) -> Batch:
+        """With so many rows, sub-words and words at least; a row that is added has one word, which no one owns."""
+        more, longer = max(0, rows - len(self.input_ids)), max(0, length - self.input_ids.shape[1])
+        wider = max(0, length - self.heads.shape[1])
+
+        def grown(x: Tensor, by: int, value: float = 0) -> Tensor:
+            return F.pad(x, (*(0, 0) * (x.ndim - 2), 0, by, 0, more), value=value)
+
+        mask, words = grown(self.attention_mask, longer), grown(self.word_mask, wider)
+        owned = grown(self.owned, wider)
+        if more:
+            mask[-more:, 0], words[-more:, 0] = 1, True
+        soft = self.labels is not None and self.labels.ndim == 3
+        return replace(
+            self,
+            input_ids=grown(self.input_ids, longer, pad),
+            attention_mask=mask,
+            heads=grown(self.heads, wider),
+            word_mask=words,
+            owned=owned,
+            labels=None if self.labels is None else grown(self.labels, wider, 0 if soft else IGNORED),
+            selected=grown(self.selected, wider),
+            opens=F.pad(self.opens, (0, more), value=True),
+            lengths=[*self.lengths, *[1] * more],
+            sizes=[*self.sizes, *[1] * more],
+            places=owned.flatten().nonzero().flatten(),
+        )
+
+    def fill(self, other: Batch) -> None:
+        """Take over what another batch of the same shape holds, in the memory that this one has; `places` stay as they are."""
+        for mine, new in zip(self._tensors, other._tensors, strict=True):
+            mine.copy_(new.pin_memory() if mine.is_cuda else new, non_blocking=True)
+
+    @property
+    def _tensors(self) -> list[Tensor]:
+        parts = (self.input_ids, self.attention_mask, self.heads, self.word_mask, self.owned, self.selected, self.opens)
+        return [*parts, *(() if self.labels is None else (self.labels,))]
+
     def to(self, device: torch.device) -> Batch:
-        def move(x: Tensor) -> Tensor:
-            return (x.pin_memory() if device.type == "cuda" else x).to(device, non_blocking=True)
+        move = functools.partial(moved, device=device)
 
         return Batch(
             move(self.input_ids), move(self.attention_mask), move(self.heads), move(self.word_mask), move(self.owned),
             None if self.labels is None else move(self.labels), move(self.selected), move(self.opens), self.windows,
             self.lengths, self.sizes, move(self.places), None if self.spelling is None else move(self.spelling),
         )  # fmt: skip
+
+
+def moved(x: Tensor, device: torch.device) -> Tensor:
+    """On the device; a GPU takes it when it comes to it, and the CPU goes on."""
+    return x.pin_memory().to(device, non_blocking=True) if device.type == "cuda" and not x.is_cuda else x.to(device)
 
 
 def plan(lengths: Sequence[int], *, max_rows: int, max_tokens: int, seed: int | None = None) -> list[list[int]]:

@@ -35,7 +35,7 @@ class Encoder(nn.Module):
         raise NotImplementedError
 
     def lean(self) -> Lean | None:
-        """A faster way through it where nothing is learnt, if there is one; it is in evaluation mode then."""
+        """A faster way through it in evaluation mode and where nothing is learnt, if there is one."""
         return None
 
     def save(self, folder: Path, classifier: nn.Linear) -> None:

@@ -20,7 +20,7 @@ class Forward:
 
     def __init__(self, tagger: Tagger) -> None:
         self._tagger = tagger
-        lean = tagger.encoder.lean()
+        lean = None if tagger.training else tagger.encoder.lean()
         on_cpu = tagger.device.type == "cpu"
         self.lean = lean if on_cpu and not torch.is_autocast_enabled("cpu") else None
         self.packed = None if on_cpu or lean is None else Packed.of(lean)

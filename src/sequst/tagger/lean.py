@@ -54,7 +54,7 @@ class Lean:
         """Of a `*ForTokenClassification`; none where its architecture is not known to be one that this computes."""
         base = getattr(model, getattr(model, "base_model_prefix", ""), None)
         kind = type(base).__name__
-        if base is None or kind not in (*_ALIKE, _MPNET) or base.training:
+        if base is None or kind not in (*_ALIKE, _MPNET):
             return None
         config: Any = base.config
         plain = getattr(config, "position_embedding_type", None) in (None, "absolute") and not config.chunk_size_feed_forward

@@ -1,8 +1,7 @@
 """A forward of the BERT family for a GPU: no padding, and many passes of MC dropout at once, so that every launch is full.
 
-The sub-words of all sentences lie one after the other; linear layers know no better, and attention and normalisation are kernels
-of our own (`sequst.tagger.kernels`). Like the lean forward it is without gradients, and for every other architecture there is
-none.
+The sub-words of all sentences lie one after the other; linear layers know no better, and attention and normalisation are
+kernels of our own (`sequst.tagger.kernels`). Like the lean forward it is without gradients, and other architectures have none.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sequst.tagger.batches import Batch
+from sequst.tagger.batches import Batch, moved
 from sequst.tagger.kernels import Drop, Kernels, Spans
 from sequst.tagger.lean import Lean
 
@@ -47,6 +46,7 @@ class Packed:
 
     def __init__(self, lean: Lean, kernels: Kernels, dtype: torch.dtype) -> None:
         self._lean, self._kernels, self._dtype = lean, kernels, dtype
+        self._gelu = lean.base.config.hidden_act == "gelu"
         self._layers = [
             _Layer(*(self._joined(*parts) for parts in ((layer.query, layer.key, layer.value), *_single(layer))))
             for layer in lean.layers
@@ -54,14 +54,16 @@ class Packed:
 
     @classmethod
     def of(cls, lean: Lean) -> Packed | None:
-        """Where there is a GPU that its kernels run on; in the precision of autocast where that is on."""
+        """Where there is a GPU that its kernels run on, and autocast to half precision; in fp32 it would gain little."""
         size = lean.base.config.hidden_size // lean.heads
         device = lean.base.device
-        if device.type != "cuda" or size & (size - 1) or not 16 <= size <= 128 or not importlib.util.find_spec("triton"):
+        if device.type != "cuda" or not torch.is_autocast_enabled("cuda") or not importlib.util.find_spec("triton"):
+            return None
+        if size & (size - 1) or not 16 <= size <= 128:
             return None
         from sequst.tagger.kernels import fused
 
-        return cls(lean, fused, torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else torch.float32)
+        return cls(lean, fused, torch.get_autocast_dtype("cuda"))
 
     def hidden(self, batch: Batch) -> Tensor:
         """(B, W, H): the state of every word."""
@@ -85,13 +87,9 @@ class Packed:
         longest = batch.input_ids.shape[1]
         flat = np.flatnonzero(np.arange(longest) < np.array(batch.sizes)[:, None])
 
-        def there(x: np.ndarray) -> Tensor:  # type: ignore[type-arg]
-            x = torch.from_numpy(x)
-            return x.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else x
-
-        on_device = there(starts)
+        on_device = moved(torch.from_numpy(starts), device)
         with torch.autocast(device.type, enabled=False):
-            states = base.embeddings(input_ids=batch.input_ids).flatten(0, 1)[there(flat)]
+            states = base.embeddings(input_ids=batch.input_ids).flatten(0, 1)[moved(torch.from_numpy(flat), device)]
             bias = None
             if hasattr(base.encoder, "compute_position_bias"):
                 places = base.encoder.compute_position_bias(states.new_empty(1, longest, 1))[0].float()  # (heads, L, L)
@@ -115,7 +113,7 @@ class Packed:
                     F.linear(states, *layer.qkv), spans, self._lean.heads, begun.bias, drop(known.attention_dropout)
                 )
                 states = kernels.add_norm(F.linear(seen, *layer.output), states, known.first_norm, drop(known.first_dropout))
-                inner = known.activation(F.linear(states, *layer.up))
+                inner = kernels.up_gelu(states, *layer.up) if self._gelu else known.activation(F.linear(states, *layer.up))
                 states = kernels.add_norm(F.linear(inner, *layer.down), states, known.second_norm, drop(known.second_dropout))
         return states.view(-1, spans.tokens, states.shape[-1])
 

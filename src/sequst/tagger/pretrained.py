@@ -7,6 +7,7 @@ weights package, after a hash check, and otherwise from the hub.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import importlib.util
 import logging
@@ -56,7 +57,8 @@ def resolve(name: str) -> str:
     folder = _installed(packaged)
     if folder is None:
         return packaged.hub
-    _verify(folder / "model.safetensors", packaged)
+    weights = folder / "model.safetensors"
+    _verify(weights, packaged, weights.stat().st_mtime_ns)
     return str(folder)
 
 
@@ -69,7 +71,9 @@ def _installed(packaged: Packaged) -> Path | None:
     return None
 
 
-def _verify(weights: Path, packaged: Packaged) -> None:
+@functools.cache
+def _verify(weights: Path, packaged: Packaged, changed: int) -> None:
+    """Once in a process for weights that have not `changed` since."""
     with weights.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != packaged.sha256:

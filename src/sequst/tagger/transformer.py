@@ -32,6 +32,10 @@ class Transformer(Encoder):
         self.dropout = _take_dropout(model)
         self.classifier = (classifier,)  # in a tuple, and so no part of the module: it is the saved one, for the head to take
         setattr(model, self._classifier_name, nn.Identity())
+        if model.config.model_type == "mpnet":
+            from sequst.tagger.mpnet import place
+
+            place(model.base_model.encoder)
 
     @classmethod
     def pretrained(cls, name: str, labels: list[str], seed: int) -> Transformer:

@@ -63,7 +63,8 @@ class Splitter:
         return pieces[: self.room // 2] or [self._unknown]
 
     def _cut(self, sentence: int, words: list[list[int]]) -> list[Window]:
-        stretches = self._stretches([len(piece) for piece in words])
+        lengths = [len(piece) for piece in words]
+        stretches = self._stretches(lengths) if sum(lengths) > self.room or not lengths else [(0, len(lengths))]
         windows = []
         for i, (start, end) in enumerate(stretches):
             own_start = start if i == 0 else (start + stretches[i - 1][1] + 1) // 2
@@ -95,33 +96,34 @@ class Splitter:
         return stretches
 
 
+_REMEMBERED = 200_000
+"""Words whose sub-words are remembered before all are forgotten."""
+
+
 class SubwordSplitter(Splitter):
     """The sub-words of a tokenizer, with the special tokens that it puts around a sentence."""
 
     def __init__(self, tokenizer: Any, max_length: int, overlap: int) -> None:
         self.tokenizer = tokenizer
+        self._known: dict[str, list[int]] = {}
         candidates = (tokenizer.unk_token_id, tokenizer.mask_token_id, tokenizer.pad_token_id, 0)
         super().__init__(max_length, overlap, *_special_tokens(tokenizer), next(i for i in candidates if i is not None))
 
     def subwords(self, sentences: Sequence[Sequence[str]]) -> list[list[list[int]]]:
-        """As the tokenizer has them; of some words, such as those of control characters, it makes nothing."""
-        filled = [list(words) for words in sentences if words]
-        encodings = (
-            self.tokenizer(filled, is_split_into_words=True, add_special_tokens=False, verbose=False).encodings
-            if filled
-            else []
-        )
-        encoded = iter(encodings)
-        result: list[list[list[int]]] = []
-        for words in sentences:
-            pieces: list[list[int]] = [[] for _ in words]
-            if words:
-                encoding = next(encoded)
-                for word, id_ in zip(encoding.word_ids, encoding.ids, strict=True):
-                    if word is not None:
-                        pieces[word].append(id_)
-            result.append(pieces)
-        return result
+        """As the tokenizer has them; of some words, such as those of control characters, it makes nothing.
+
+        It cuts every word by itself, so what it made of a word is remembered: text repeats its words, and rounds their text.
+        """
+        if len(self._known) > _REMEMBERED:
+            self._known.clear()
+        new = list({word for words in sentences for word in words if word not in self._known})
+        if new:
+            [encoding] = self.tokenizer([new], is_split_into_words=True, add_special_tokens=False, verbose=False).encodings
+            self._known.update((word, []) for word in new)
+            for word, id_ in zip(encoding.word_ids, encoding.ids, strict=True):
+                if word is not None:
+                    self._known[new[word]].append(id_)
+        return [[self._known[word] for word in words] for words in sentences]
 
 
 def _special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:

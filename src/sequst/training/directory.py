@@ -18,10 +18,13 @@ import json
 import logging
 import shlex
 import shutil
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
+from torch import Tensor
 
 from sequst.errors import SequstError, UsageError
 from sequst.files import atomic_folder, explained, lock, read_json, require_free, write_bytes, write_json
@@ -41,6 +44,8 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock: IO[str] | None = None
+        self._writer = ThreadPoolExecutor(1, "sequst-writer")
+        self._writing: tuple[Path, Future[None]] | None = None
 
     @staticmethod
     def require_free(path: str | Path) -> Path:
@@ -147,16 +152,33 @@ class RunDirectory:
 
     def outcome(self, round_: int, name: str) -> dict[str, Any] | None:
         """What a finished phase left, its weights included."""
-        path = self.phase(round_, name) / "done.pt"
+        folder = self.phase(round_, name)
+        if self._writing is not None and self._writing[0] == folder:
+            self._written()
+        path = folder / "done.pt"
         return load_state(path) if path.is_file() else None
 
-    def finish_phase(self, round_: int, name: str, outcome: dict[str, Any]) -> None:
+    def finish_phase(self, round_: int, name: str, weights: Mapping[str, Tensor], outcome: dict[str, Any]) -> None:
+        """Keep what a phase left. It is written while the run goes on; if that is killed before, the phase is done again."""
+        self._written()
         folder = self.phase(round_, name)
-        save_state(folder / "done.pt", outcome)
-        (folder / "state.pt").unlink(missing_ok=True)
+        kept = {**outcome, "tagger": {key: value.detach().to("cpu", copy=True) for key, value in weights.items()}}
+
+        def write() -> None:
+            save_state(folder / "done.pt", kept)
+            (folder / "state.pt").unlink(missing_ok=True)
+
+        self._writing = folder, self._writer.submit(write)
+
+    def _written(self) -> None:
+        """Wait for what is being written; what went wrong with it is told here."""
+        if self._writing is not None:
+            (_, writing), self._writing = self._writing, None
+            writing.result()
 
     def finish(self, summary: dict[str, Any], keep_rounds: bool) -> None:
         """Write the summary, which marks the end, and drop the states that nothing needs any more."""
+        self._written()
         write_json(self.path / "summary.json", summary)
         if not keep_rounds:
             shutil.rmtree(self.path / "rounds", ignore_errors=True)

@@ -19,10 +19,13 @@ from sequst.training.objective import Objective
 from sequst.training.progress import Progress, Silent
 from sequst.training.seeds import derive, seed_everything
 from sequst.training.settings import Phase
+from sequst.training.steps import ReplayedSteps, Steps, Taken
 
 if TYPE_CHECKING:
     from sequst.tagger.batches import Labels
 
+LOOK_EVERY = 20
+"""Steps on a GPU after which their losses are looked at: to look is to wait for them."""
 MAX_TOKENS = 16384
 """Sub-words in a training batch at most, whatever its batch size, to bound memory."""
 
@@ -34,8 +37,13 @@ class Examples(NamedTuple):
     labels: Sequence[Labels]
     selected: list[list[bool]] | None = None
 
+    def collated(self, rows: list[int], pad: int) -> Batch:
+        """The batch of these rows, on the CPU."""
+        return collate(self.windows, rows, pad, self.labels, self.selected)
+
     def batch(self, rows: list[int], tagger: Tagger) -> Batch:
-        return collate(self.windows, rows, tagger.pad_id, self.labels, self.selected).to(tagger.device)
+        """The batch of these rows, where the tagger is."""
+        return self.collated(rows, tagger.pad_id).to(tagger.device)
 
 
 class Diverged(Exception):
@@ -87,8 +95,12 @@ def fit(
     tagger.to(accelerator.device)
     learners = nn.ModuleDict({"tagger": tagger} | ({"nets": objective.nets} if objective.nets is not None else {}))
     learners.to(accelerator.device)
-    optimizer = accelerator.prepare(_optimizer(tagger, objective, phase, chain_rate))
+    recorded = ReplayedSteps.fit(tagger, objective)
+    optimizer = accelerator.prepare(_optimizer(tagger, objective, phase, chain_rate, recorded))
     at = _Position.restore(state, learners, optimizer)
+    parts = (tagger, objective, learners, optimizer, accelerator, phase.max_gradient_norm)
+    take = ReplayedSteps(*parts, rows=phase.batch_size).take if recorded else Steps(*parts).take
+    look_every = 1 if tagger.device.type == "cpu" else LOOK_EVERY
     begun = saved = time.perf_counter()
     hooks.progress.begin(hooks.name, steps, at.step)
 
@@ -97,22 +109,15 @@ def fit(
         objective.begin_epoch(derive(seed, "objective", at.epoch))
         tagger.train()
         for rows in epoch_plan(at.epoch):
-            batch = examples.batch(rows, tagger)
+            batch = examples.collated(rows, tagger.pad_id)
             _set_rate(optimizer, _schedule(at.step, steps, phase.warmup))
             objective.begin_step(at.step, steps)
-            with accelerator.autocast():
-                loss, values = objective.loss(tagger, batch)
-            accelerator.backward(loss)
-            norm = accelerator.clip_grad_norm_(learners.parameters(), phase.max_gradient_norm)
-            value, length = torch.stack([loss.detach().float(), norm.detach().float()]).tolist()
-            if not (math.isfinite(value) and math.isfinite(length)):
-                at.restore_good(tagger)
-                raise Diverged("the loss" if not math.isfinite(value) else "a gradient", at.step + 1, steps, at.good_step)
-            if at.good is None or at.step + 1 in score_at:
-                at.good_step, at.good = at.step, _copy(tagger)
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-            at.took_step(value, values)
+            if at.step == 0 or at.step + 1 in score_at:
+                at.look(tagger, steps)
+                at.promise(tagger)
+            at.took_step(take(batch))
+            if at.step in score_at or len(at.unseen) >= look_every:
+                at.look(tagger, steps)
             hooks.progress.advance(1, loss=at.loss)
             if at.step in score_at:
                 at.scored(hooks.score(tagger) if hooks.score is not None else None, tagger)
@@ -121,6 +126,7 @@ def fit(
             if at.step == steps:
                 break
         at.epoch += 1
+        at.look(tagger, steps)
         if hooks.save is not None and at.step < steps and time.perf_counter() - saved >= hooks.save_every:
             hooks.save(at.state(learners, optimizer, time.perf_counter() - begun))
             saved = time.perf_counter()
@@ -147,19 +153,42 @@ class _Position:
     good_step: int = 0
     good: dict[str, Tensor] | None = None
     """Weights from before a step whose loss and gradients were finite, renewed as often as the dev set is scored."""
+    promised: tuple[int, dict[str, Tensor]] | None = None
+    """The step and the weights from before it, which are good if it was."""
+    unseen: list[Taken] = field(default_factory=list)
+    """The last steps, of which the losses have not been looked at."""
     seconds: float = 0.0
     total: float = 0.0
     count: int = 0
     values: dict[str, tuple[float, int]] = field(default_factory=dict)
     """Of what the objective reports since the last score: its sum, and how often it did."""
 
-    def took_step(self, loss: float, values: dict[str, Tensor]) -> None:
+    def promise(self, tagger: Tagger) -> None:
+        self.promised = self.step, _copy(tagger)
+
+    def took_step(self, taken: Taken) -> None:
         self.step += 1
-        self.total, self.count = self.total + loss, self.count + 1
-        self.loss = self.total / self.count
-        for name, value in values.items():
-            total, times = self.values.get(name, (0.0, 0))
-            self.values[name] = total + float(value), times + 1
+        self.unseen.append(taken)
+
+    def look(self, tagger: Tagger, steps: int) -> None:
+        """Wait for the steps that were taken and see what they brought."""
+        first = self.step - len(self.unseen) + 1
+        found = torch.cat([taken.values for taken in self.unseen]).tolist() if self.unseen else []
+        for step, (names, values) in enumerate(self.unseen, first):
+            loss, norm, *told = found[: len(values)]
+            del found[: len(values)]
+            if not (math.isfinite(loss) and math.isfinite(norm)):
+                if self.good is not None:
+                    tagger.load_state_dict(self.good)
+                raise Diverged("the loss" if not math.isfinite(loss) else "a gradient", step, steps, self.good_step)
+            if self.promised is not None and self.promised[0] == step - 1:
+                (self.good_step, self.good), self.promised = self.promised, None
+            self.total, self.count = self.total + loss, self.count + 1
+            self.loss = self.total / self.count
+            for name, value in zip(names, told, strict=True):
+                total, times = self.values.get(name, (0.0, 0))
+                self.values[name] = total + value, times + 1
+        self.unseen.clear()
 
     def scored(self, f1: float | None, tagger: Tagger) -> None:
         """Keep the weights if they are the best so far; of equals the later."""
@@ -183,10 +212,6 @@ class _Position:
             "seconds": self.seconds + time.perf_counter() - begun,
         }
 
-    def restore_good(self, tagger: Tagger) -> None:
-        if self.good is not None:
-            tagger.load_state_dict(self.good)
-
     _KEPT = ("step", "epoch", "loss", "best_step", "best_f1", "best", "total", "count", "values")
 
     def state(self, learners: nn.Module, optimizer: Any, seconds: float) -> dict[str, Any]:
@@ -203,15 +228,21 @@ class _Position:
             return cls()
         learners.load_state_dict(state["learners"])
         optimizer.load_state_dict(state["optimizer"])
+        for group in optimizer.param_groups:
+            if isinstance(group["lr"], Tensor):
+                group["lr"] = group["lr"].to(next(learners.parameters()).device)
         return cls(**state["position"])
 
 
 def _copy(tagger: Tagger) -> dict[str, Tensor]:
-    return {name: value.detach().cpu().clone() for name, value in tagger.state_dict().items()}
+    return {name: value.detach().clone() for name, value in tagger.state_dict().items()}
 
 
-def _optimizer(tagger: Tagger, objective: Objective, phase: Phase, chain_rate: float) -> torch.optim.Optimizer:
-    """AdamW; the head has its own rate, the scores of a chain theirs, and biases, normalisation weights and chains no decay."""
+def _optimizer(tagger: Tagger, objective: Objective, phase: Phase, chain_rate: float, recorded: bool) -> torch.optim.Optimizer:
+    """AdamW; the head has its own rate, the scores of a chain theirs, and biases, normalisation weights and chains no decay.
+
+    Of steps that are `recorded`, rates are tensors, so that a replay sees them change.
+    """
     rates = [(tagger.encoder, phase.learning_rate), (tagger.head.linear, phase.head_learning_rate)]
     if objective.nets is not None:
         rates.append((objective.nets, objective.nets_rate or phase.learning_rate))
@@ -221,7 +252,10 @@ def _optimizer(tagger: Tagger, objective: Objective, phase: Phase, chain_rate: f
         decayed, plain = _by_decay(module)
         groups.append({"params": decayed, "lr": rate, "peak": rate, "weight_decay": phase.weight_decay})
         groups.append({"params": plain, "lr": rate, "peak": rate, "weight_decay": 0.0})
-    return torch.optim.AdamW([g for g in groups if g["params"]], fused=True)
+    groups = [group for group in groups if group["params"]]
+    if recorded:
+        groups = [{**group, "lr": torch.tensor(group["lr"], device=tagger.device)} for group in groups]
+    return torch.optim.AdamW(groups, fused=True, capturable=recorded)
 
 
 def _by_decay(module: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
@@ -240,7 +274,11 @@ def _schedule(step: int, steps: int, warmup: float) -> float:
 
 def _set_rate(optimizer: Any, factor: float) -> None:
     for group in optimizer.param_groups:
-        group["lr"] = group["peak"] * factor
+        rate = group["peak"] * factor
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
 
 
 def batches_of(examples: Examples, tagger: Tagger) -> Iterator[Batch]:

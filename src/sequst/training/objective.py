@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
+import torch
 from torch import Tensor, nn
 
 from sequst.tagger.batches import Batch
@@ -15,6 +18,13 @@ class Objective:
     nets: nn.Module | None = None
     nets_rate: float | None = None
     """Peak learning rate of the nets; without, that of the encoder."""
+    recordable: bool = False
+    """Whether its steps may be recorded and replayed: its loss asks the GPU for nothing, and on what else than the batch it
+    depends, `stage` tells."""
+    stage: Hashable = None
+    """Steps of one stage compute their loss in the same way."""
+    generators: tuple[torch.Generator, ...] = ()
+    """What its noise comes from; they are seeded anew and never exchanged."""
 
     def begin_epoch(self, seed: int) -> None:
         """Called before every epoch. Noise of the objective's own must come from a generator seeded here, never from the one

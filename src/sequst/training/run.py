@@ -21,6 +21,7 @@ from sequst.errors import SequstError, UsageError
 from sequst.evaluation.evaluating import evaluate
 from sequst.files import write_bytes
 from sequst.tagger.batches import Batch, collate
+from sequst.tagger.forward import forward_of
 from sequst.tagger.shape import BILSTM
 from sequst.tagger.tagger import Tagger, labels_of, pick_device
 from sequst.tagger.vectors import load_vectors
@@ -142,8 +143,8 @@ class Run:
             ) from None
         finally:
             self.progress.end()
-        result = {"tagger": tagger.state_dict(), "outcome": dataclasses.asdict(outcome), "lines": lines}
-        self.directory.finish_phase(round_, name, result)
+        result = {"outcome": dataclasses.asdict(outcome), "lines": lines}
+        self.directory.finish_phase(round_, name, tagger.state_dict(), result)
         return outcome
 
     def _with_rates(self, phase: Phase) -> Phase:
@@ -244,9 +245,11 @@ class Run:
         width = tagger.head.linear.in_features
         total = torch.zeros(width, dtype=torch.float64, device=tagger.device)
         squares, count = torch.zeros_like(total), 0
-        for batch in batches_of(examples, tagger):
-            states = batch.owned_of(tagger.hidden(batch)).double()  # (N, H)
-            total, squares, count = total + states.sum(0), squares + states.pow(2).sum(0), count + len(states)
+        with self.accelerator.autocast(), forward_of(tagger) as forward:
+            hidden = tagger.hidden if forward.packed is None else forward.hidden
+            for batch in batches_of(examples, tagger):
+                states = batch.owned_of(hidden(batch)).double()  # (N, H)
+                total, squares, count = total + states.sum(0), squares + states.pow(2).sum(0), count + len(states)
         mean = total / count
         spread = (squares / count - mean.pow(2)).mean().clamp(min=0).sqrt()
         tagger.head.standardise(mean, float(spread))

@@ -115,7 +115,7 @@ def form_beliefs(
                 drawn_from=drawn_from,
             )
             advance(len(places))
-    return Beliefs(**found.arrays(_EMPTY), starts=words.starts)
+    return Beliefs(starts=words.starts, **found.arrays(_EMPTY))  # type: ignore[arg-type]
 
 
 _EMPTY = {name: np.zeros(0, dtype=np.float32) for name in ("plain_confidence", "confidence", "information_gain")} | {

@@ -48,4 +48,5 @@ def _packed_passes(tagger: Tagger, packed: Packed, batch: Batch, passes: int, se
             count = len(hidden)
             states = F.dropout(head.standardised(hidden.float()), head.dropout.p)
             rows = Rows(batch.word_mask.repeat(count, 1), batch.opens.repeat(count))
-            yield head.log_probs(head.linear(states).flatten(0, 1), rows).unflatten(0, (count, -1))
+            log_probs = head.log_probs(head.linear(states).flatten(0, 1), rows)
+            yield log_probs.view(count, -1, *log_probs.shape[1:])

@@ -1,4 +1,4 @@
-"""The two steps of a packed forward that are more than a matrix product, in plain torch and fused for a GPU."""
+"""The steps of a packed forward that are more than a matrix product, in plain torch and fused for a GPU."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Drop(NamedTuple):
 
     @property
     def threshold(self) -> int:
-        """An element stays where 24 random bits are no less than this."""
-        return min(round(self.rate * 2**24), 2**24 - 1)
+        """An element stays where 16 random bits are no less than this."""
+        return min(round(self.rate * 2**16), 2**16 - 1)
 
     @property
     def scale(self) -> float:
         """What those that stay are scaled by."""
-        return 2**24 / (2**24 - self.threshold)
+        return 2**16 / (2**16 - self.threshold)
 
 
 class Kernels(Protocol):
@@ -46,6 +46,9 @@ class Kernels(Protocol):
 
         `bias` (heads, 2 x longest - 1) is added to scores by how far a key lies from its query: [.., longest - 1] at 0.
         """
+
+    def up_gelu(self, states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """(N, I): the GELU of a linear layer."""
 
     def add_norm(self, change: Tensor, to: Tensor, norm: nn.LayerNorm, drop: Drop | None) -> Tensor:
         """The normalised sum (N, H) of what is left of `change` and `to`."""

@@ -10,15 +10,25 @@ from sequst.tagger.kernels import Drop, Spans
 _BITS = 2**32 - 1
 
 
-def kept(places: Tensor, drop: Drop) -> Tensor:
-    """True where an element stays; random bits are a hash of its place and the keys, so nothing is drawn and nothing stored."""
-    first, second = drop.keys
-    bits = (places.long() + first) & _BITS
-    for shift, factor in ((17, 0xED5AD4BB), (11, 0xAC4C1B51), (15, 0x31848BAB)):
-        bits = ((bits ^ (bits >> shift)) * factor) & _BITS
-    bits = ((bits ^ (bits >> 14) ^ second) * 0x7FEB352D) & _BITS
-    bits = ((bits ^ (bits >> 15)) * 0x846CA68B) & _BITS
-    return ((bits ^ (bits >> 16)) >> 8) >= drop.threshold
+def random_bits(places: Tensor, keys: tuple[int, int]) -> Tensor:
+    """32 bits for every place: a hash of it and the keys, so that nothing is drawn and nothing stored."""
+    bits = (places.long() + keys[0]) & _BITS
+    bits = ((bits ^ (bits >> 16)) * 0x7FEB352D) & _BITS
+    bits = ((bits ^ (bits >> 15) ^ keys[1]) * 0x846CA68B) & _BITS
+    bits = ((bits ^ (bits >> 16)) * 0x31848BAB) & _BITS
+    return bits ^ (bits >> 14)
+
+
+def kept_weights(places: Tensor, drop: Drop) -> Tensor:
+    """True where a weight of attention stays: the upper half of its bits decides."""
+    return random_bits(places, drop.keys) >> 16 >= drop.threshold
+
+
+def kept_features(count: int, width: int, drop: Drop, device: torch.device) -> Tensor:
+    """(N, H), true where a feature stays: of the first half by the lower half of its bits, of the second by the upper."""
+    half = (width + 1) // 2
+    bits = random_bits(torch.arange(count * half, device=device).view(count, half), drop.keys)
+    return torch.cat([bits & 0xFFFF, bits >> 16], 1)[:, :width] >= drop.threshold
 
 
 def attention(qkv: Tensor, spans: Spans, heads: int, bias: Tensor | None, drop: Drop | None) -> Tensor:
@@ -35,15 +45,18 @@ def attention(qkv: Tensor, spans: Spans, heads: int, bias: Tensor | None, drop: 
         weights = torch.softmax(scores, -1)
         if drop is not None:
             head = torch.arange(heads, device=qkv.device)[:, None, None]
-            stays = kept((((row * heads + head) * longest) + place[:, None]) * longest + place, drop)
+            stays = kept_weights((((row * heads + head) * longest) + place[:, None]) * longest + place, drop)
             weights = torch.where(stays, weights * drop.scale, 0.0)
         out[begin:end] = (weights @ value).transpose(0, 1).reshape(end - begin, width)
     return out
 
 
+def up_gelu(states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return nn.functional.gelu(nn.functional.linear(states, weight, bias))
+
+
 def add_norm(change: Tensor, to: Tensor, norm: nn.LayerNorm, drop: Drop | None) -> Tensor:
     change = change.float()
     if drop is not None:
-        places = torch.arange(change.numel(), device=change.device).view_as(change)
-        change = torch.where(kept(places, drop), change * drop.scale, 0.0)
+        change = torch.where(kept_features(len(change), change.shape[1], drop, change.device), change * drop.scale, 0.0)
     return nn.functional.layer_norm(change + to.float(), norm.normalized_shape, norm.weight, norm.bias, norm.eps).to(to.dtype)

@@ -1,0 +1,190 @@
+"""What a student's training costs: words a second, ours and a transformers Trainer with the same loss, batch size and steps.
+
+python benchmarks/training_step.py [--json FILE] [--device cpu|cuda] [--encoder minilm] [--sentences N] [--steps N]
+
+The loss is that of SeqUST's student: PHCE of the selected words and GCR with K = 3 perturbations. Every contender begins with
+the same weights and takes the same number of steps of 32 sentences at the same rates; time is that of the whole call, so
+ours pays for the graphs that it records.
+
+- Trainer: at its defaults
+- Trainer, bf16 and like lengths: `bf16` (on a GPU) and `train_sampling_strategy="group_by_length"`
+- ours without graphs: the same loop, every kernel launched by itself; on a GPU
+- ours
+
+That all learn the same is checked first: the mean loss of the last fifth of the steps, over all words, must be alike.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import common
+import numpy as np
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+from torch import Tensor, nn
+from transformers import Trainer, TrainingArguments
+
+from sequst.methods.self_training import PseudoLabelledWords
+from sequst.objectives.consistency import GaussianConsistency
+from sequst.objectives.masked import HuberisedCrossEntropy
+from sequst.tagger.batches import Batch, collate
+from sequst.tagger.tagger import Tagger
+from sequst.training.loop import Examples, Hooks, fit
+from sequst.training.settings import Phase
+from sequst.training.steps import ReplayedSteps
+
+ROWS, RATE, WARMUP, NORM = 32, 5e-5, 0.1, 1.0
+APART = 0.15
+"""How far mean losses may be apart, as a share: orders and masks differ."""
+
+
+def objective(width: int) -> PseudoLabelledWords:
+    regulariser = GaussianConsistency(
+        width, 1, weight=0.5, samples=3, prior=0.0, start="identity", detach=True, selected_only=False
+    )
+    return PseudoLabelledWords(HuberisedCrossEntropy(tau=11.25), regulariser)
+
+
+def examples(tagger: Tagger, sentences: list[Any]) -> Examples:
+    """The true tags stand for pseudo-labels, and half of the words are selected."""
+    rng = np.random.default_rng(1)
+    labels = [[i % len(tagger.labels) for i in range(len(s))] if s.tags is None else _ids(tagger, s.tags) for s in sentences]
+    selected = [(rng.random(len(s)) < 0.5).tolist() for s in sentences]
+    return Examples(tagger.splitter.windows([s.words for s in sentences]), labels, selected)
+
+
+def _ids(tagger: Tagger, tags: Any) -> list[int]:
+    index = {label: i for i, label in enumerate(tagger.labels)}
+    return [index.get(tag, 0) for tag in tags]
+
+
+class Wrapped(nn.Module):
+    """A tagger and its objective as a model that returns its loss."""
+
+    def __init__(self, tagger: Tagger) -> None:
+        super().__init__()
+        self.tagger = tagger
+        self.objective = objective(tagger.encoder.width)
+        self.nets = self.objective.nets
+        self.objective.begin_step(1, 1)
+        self.losses: list[Tensor] = []
+        self.seeded = False
+
+    def forward(self, **parts: Any) -> dict[str, Tensor]:
+        if not self.seeded:
+            self.objective.begin_epoch(1)
+            self.seeded = True
+        labels = parts.pop("targets")
+        batch = Batch(**parts, labels=labels, windows=[], lengths=[], sizes=[], places=parts["opens"])
+        loss, _ = self.objective.loss(self.tagger, batch)
+        self.losses.append(loss.detach())
+        return {"loss": loss}
+
+
+class Windows(torch.utils.data.Dataset[dict[str, Any]]):
+    def __init__(self, known: Examples) -> None:
+        self.known = known
+
+    def __len__(self) -> int:
+        return len(self.known.windows)
+
+    def __getitem__(self, i: int) -> dict[str, Any]:
+        return {"row": i, "input_ids": self.known.windows[i].ids}
+
+
+def trainer(tagger: Tagger, known: Examples, steps: int, folder: Path, **more: Any) -> list[float]:
+    model = Wrapped(tagger)
+
+    def collated(rows: list[dict[str, Any]]) -> dict[str, Tensor]:
+        batch = collate(known.windows, [row["row"] for row in rows], tagger.pad_id, known.labels, known.selected)
+        names = ("input_ids", "attention_mask", "heads", "word_mask", "owned", "selected", "opens")
+        return {**{name: getattr(batch, name) for name in names}, "targets": batch.labels}
+
+    AcceleratorState._reset_state(reset_partial_state=True)
+    settings = TrainingArguments(
+        output_dir=str(folder), per_device_train_batch_size=ROWS, max_steps=steps, learning_rate=RATE, warmup_steps=WARMUP,
+        weight_decay=0.01, max_grad_norm=NORM, save_strategy="no", report_to="none", disable_tqdm=True, logging_strategy="no",
+        remove_unused_columns=False, use_cpu=tagger.device.type == "cpu", **more,
+    )  # fmt: skip
+    Trainer(model, settings, data_collator=collated, train_dataset=Windows(known)).train()
+    return torch.stack(model.losses).float().tolist()
+
+
+def ours(tagger: Tagger, known: Examples, steps: int, bf16: bool) -> list[float]:
+    phase = Phase(
+        learning_rate=RATE, head_learning_rate=RATE, epochs=steps / -(-len(known.windows) // ROWS), min_steps=0,
+        batch_size=ROWS, weight_decay=0.01, warmup=WARMUP, max_gradient_norm=NORM, evaluations=5,
+    )  # fmt: skip
+    AcceleratorState._reset_state(reset_partial_state=True)
+    accelerator = Accelerator(mixed_precision="bf16" if bf16 else "no", cpu=tagger.device.type == "cpu")
+    lines: list[dict[str, Any]] = []
+    task = objective(tagger.encoder.width)
+    fit(tagger, known, task, phase, accelerator, 1, Hooks(record=lines.append))
+    return [line["loss"] for line in lines]  # means of a fifth each
+
+
+def main() -> None:
+    options = common.parser(__doc__, encoder="minilm", sentences=3200, steps=400, repeats=3).parse_args()
+    on_gpu = options.device == "cuda"
+    data, sentences = common.sentences(options.sentences)
+    with tempfile.TemporaryDirectory() as folder:
+        name = common.encoder(options.encoder, Path(folder) / "encoder")
+        first = Tagger.from_encoder(name, common.LABELS, seed=1)
+        known = examples(first, sentences)
+        weights = {key: value.clone() for key, value in first.state_dict().items()}
+        tagger = first.to(options.device)
+        grouped = {"train_sampling_strategy": "group_by_length", "bf16": on_gpu}
+        losses: dict[str, list[float]] = {}
+
+        def contender(name: str, call: Any) -> Any:
+            def run() -> None:
+                tagger.load_state_dict(weights)
+                torch.manual_seed(1)
+                losses[name] = call()
+
+            return run
+
+        calls: dict[str, Any] = {
+            "Trainer": lambda: trainer(tagger, known, options.steps, Path(folder)),
+            "Trainer, bf16 and like lengths": lambda: trainer(tagger, known, options.steps, Path(folder), **grouped),
+            "ours": lambda: ours(tagger, known, options.steps, on_gpu),
+        }
+        if on_gpu:
+            calls["ours without graphs"] = lambda: without_graphs(lambda: ours(tagger, known, options.steps, on_gpu))
+        contenders = {name: contender(name, call) for name, call in calls.items()}
+        common.interleaved(contenders, 1)  # kernels are built and memory is taken
+        last = {name: statistics.mean(found[-len(found) // 5 :]) for name, found in losses.items()}
+        for name, loss in last.items():
+            assert abs(loss / last["Trainer"] - 1) < APART, f"{name} does not learn the same: {last}"
+        times = common.interleaved(contenders, options.repeats)
+    mean = sum(map(len, sentences)) / len(sentences)
+    speed = common.rates(times, options.steps * ROWS * mean)
+    fast = speed["ours"]["median"]
+    found = {
+        "words_a_second": speed,
+        "milliseconds_a_step": {name: 1000 * statistics.median(taken) / options.steps for name, taken in times.items()},
+        "ratio_trainer": fast / speed["Trainer"]["median"],
+        "ratio_trainer_bf16_grouped": fast / speed["Trainer, bf16 and like lengths"]["median"],
+        "loss_of_the_last_fifth": last,
+        "encoder": options.encoder, "data": data, "sentences": len(sentences), "steps": options.steps, "batch": ROWS,
+        "repeats": options.repeats, **common.machine(options.device),
+    }  # fmt: skip
+    common.tell(found, options.json)
+
+
+def without_graphs(call: Any) -> Any:
+    fits = ReplayedSteps.fit
+    ReplayedSteps.fit = staticmethod(lambda tagger, objective: False)  # type: ignore[method-assign]
+    try:
+        return call()
+    finally:
+        ReplayedSteps.fit = fits  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    main()

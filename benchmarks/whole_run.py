@@ -1,0 +1,108 @@
+"""What a whole run of SeqUST takes, from files to a scored tagger: seconds, and where they go.
+
+python benchmarks/whole_run.py [--json FILE] [--device cpu|cuda] [--encoder minilm] [--dataset mit_restaurant] [--seeds 12,21]
+    [--plain 1]
+
+10-shot, five rounds of four student epochs over a pool of 4,000 sentences, none skipped. `--plain 1` takes the plain path
+beside ours, seed by seed: transformers' forward in the passes of MC dropout, and training steps kernel by kernel.
+The benchmarks are read from the folder that SEQUST_DATA names; without, the generated corpus stands in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import statistics
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import common
+
+from sequst.corpus.generated import generate
+from sequst.corpus.sampling import sample
+from sequst.experiments.benchmarks import read_part
+from sequst.methods.running import train
+from sequst.tagger.packed import Packed
+from sequst.training.progress import Silent
+from sequst.training.steps import ReplayedSteps
+
+POOL = 4000
+SETTINGS = {"method": "sequst", "max_rounds": 5, "patience": 5, "student": {"epochs": 4}}
+
+
+class Clock(Silent):
+    """Adds up the seconds of phases of the same name, whatever the round."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self._name, self._begun = "", 0.0
+
+    def begin(self, name: str, *details: Any, **more: Any) -> None:
+        self._name, self._begun = name.rpartition(": ")[2], time.perf_counter()
+
+    def end(self) -> None:
+        self.seconds[self._name] += time.perf_counter() - self._begun
+
+
+@contextlib.contextmanager
+def plain_path() -> Iterator[None]:
+    with (
+        mock.patch.object(ReplayedSteps, "fit", staticmethod(lambda tagger, objective: False)),
+        mock.patch.object(Packed, "of", classmethod(lambda cls, lean: None)),
+    ):
+        yield
+
+
+def one_run(options: Any, encoder: str, seed: int, plain: bool) -> dict[str, Any]:
+    data = os.environ.get("SEQUST_DATA")
+    corpus = read_part(Path(data), options.dataset, "train") if data else generate().pool
+    test = read_part(Path(data), options.dataset, "test") if data else generate().test
+    split = sample(corpus, 10, seed=seed)
+    pool = random.Random(seed).sample(split.unlabeled, len(split.unlabeled))[:POOL]
+    clock = Clock()
+    with tempfile.TemporaryDirectory() as folder, plain_path() if plain else contextlib.nullcontext():
+        begun = time.perf_counter()
+        result = train(
+            split.labeled, Path(folder) / "run", dev=split.dev, unlabeled=pool, test=test, encoder=encoder, seed=seed,
+            device=options.device, progress=clock, **SETTINGS,
+        )  # fmt: skip
+        seconds = time.perf_counter() - begun
+    rounds = [line["teacher_f1"] for line in result.summary["history"]]
+    return {
+        "seed": seed, "seconds": seconds, "phases": dict(clock.seconds), "rest": seconds - sum(clock.seconds.values()),
+        "rounds": len(rounds) - 1, "f1": result.summary["test"]["f1"],
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = common.parser(__doc__, encoder="minilm", dataset="mit_restaurant", seeds="12", plain=0)
+    options = parser.parse_args()
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        encoder = common.encoder(options.encoder, Path(folder) / "encoder")
+        runs: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for seed in map(int, options.seeds.split(",")):
+            runs["ours"].append(one_run(options, encoder, seed, plain=False))
+            if options.plain:
+                runs["plain path"].append(one_run(options, encoder, seed, plain=True))
+    for name, lines in runs.items():
+        found[name] = {
+            "seconds": statistics.median(line["seconds"] for line in lines),
+            "f1": statistics.mean(line["f1"] for line in lines),
+            "runs": lines,
+        }
+    found |= {
+        "encoder": Path(options.encoder).name, "data": options.dataset if os.environ.get("SEQUST_DATA") else "generated",
+        "settings": SETTINGS, "pool": POOL, **common.machine(options.device),
+    }  # fmt: skip
+    common.tell(found, options.json)
+
+
+if __name__ == "__main__":
+    main()

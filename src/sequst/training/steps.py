@@ -1,0 +1,120 @@
+"""A step of training: forward, backward, clip, update. On a GPU it is recorded once for every shape and then replayed.
+
+A step of few sentences is a thousand small kernels, and the CPU takes longer to launch them than the GPU to run them. A CUDA
+graph launches all at once. It needs fixed shapes, so batches are padded to a few.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, NamedTuple
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+
+from sequst.tagger.batches import Batch
+from sequst.tagger.tagger import Tagger
+from sequst.training.objective import Objective
+
+log = logging.getLogger(__name__)
+
+
+class Taken(NamedTuple):
+    """What a step tells: its loss, the norm of its gradients, and what the objective reports; on the device, not waited for."""
+
+    names: tuple[str, ...]
+    values: Tensor  # (2 + names,)
+
+
+class Steps:
+    """Steps of one phase."""
+
+    def __init__(
+        self, tagger: Tagger, objective: Objective, learners: nn.Module, optimizer: Any, accelerator: Accelerator, norm: float
+    ) -> None:
+        self._tagger, self._objective, self._learners = tagger, objective, learners
+        self._optimizer, self._accelerator, self._norm = optimizer, accelerator, norm
+
+    def take(self, batch: Batch) -> Taken:
+        """Learn from a batch, which may be on the CPU."""
+        return self._take(batch.to(self._tagger.device))
+
+    def _take(self, batch: Batch) -> Taken:
+        with self._accelerator.autocast():
+            loss, told = self._objective.loss(self._tagger, batch)
+        self._accelerator.backward(loss)
+        norm = self._accelerator.clip_grad_norm_(self._learners.parameters(), self._norm)
+        self._optimizer.step()
+        self._optimizer.zero_grad(set_to_none=True)
+        return Taken(tuple(told), torch.stack([value.detach().float() for value in (loss, norm, *told.values())]))
+
+
+class _Recorded(NamedTuple):
+    graph: torch.cuda.CUDAGraph
+    batch: Batch
+    taken: Taken
+
+
+class ReplayedSteps(Steps):
+    """Steps that are recorded, one graph for every shape of batch and stage of the objective."""
+
+    def __init__(self, *parts: Any, rows: int) -> None:
+        super().__init__(*parts)
+        self._rows = rows
+        self._recorded: dict[Any, _Recorded] = {}
+        self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        self._pool = torch.cuda.graph_pool_handle()
+        self._steps = 0
+        self._works = True
+
+    @staticmethod
+    def fit(tagger: Tagger, objective: Objective) -> bool:
+        """Whether steps can be recorded: on a GPU, of an encoder and an objective that never ask the CPU for anything."""
+        return tagger.device.type == "cuda" and tagger.encoder.lean() is not None and objective.recordable
+
+    def take(self, batch: Batch) -> Taken:
+        batch = self._padded(batch)
+        self._steps += 1
+        if not self._works or self._steps == 1:  # the first makes the state of the optimizer
+            return super().take(batch)
+        key = (batch.input_ids.shape, self._objective.stage)
+        if key not in self._recorded:
+            try:
+                self._recorded[key] = self._record(batch.to(self._tagger.device))
+            except RuntimeError as error:
+                log.warning("training goes on without CUDA graphs: %s", str(error).splitlines()[0])
+                self._works = False
+                return super().take(batch)
+        else:
+            self._recorded[key].batch.fill(batch)
+        graph, _, taken = self._recorded[key]
+        graph.replay()
+        return taken._replace(values=taken.values.clone())  # the next replay writes over them
+
+    def _padded(self, batch: Batch) -> Batch:
+        """To one of a few shapes. Something is always padding: without any, transformers takes another way when it is not
+        recorded, and a run that was resumed would not end as it would have."""
+        length = min(rounded(batch.input_ids.shape[1]), self._tagger.max_length)
+        full = len(batch.sizes) >= self._rows and min(batch.sizes) >= length
+        return batch.padded(self._rows + full, length, self._tagger.pad_id)
+
+    def _record(self, batch: Batch) -> _Recorded:
+        graph = torch.cuda.CUDAGraph()
+        for generator in self._objective.generators:
+            graph.register_generator_state(generator)
+        self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream):
+            graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+            try:
+                taken = self._take(batch)
+            finally:
+                graph.capture_end()
+        torch.cuda.current_stream().wait_stream(self._stream)
+        return _Recorded(graph, batch, taken)
+
+
+def rounded(length: int) -> int:
+    """A length to pad to: few of them, and little padding."""
+    unit = 8 if length <= 32 else 16 if length <= 64 else 64
+    return -(-length // unit) * unit
