@@ -10,8 +10,8 @@ python benchmarks/mc_dropout.py [--json FILE] [--device cpu|cuda] [--encoder min
 
 Sentences are of CoNLL-03's training set where SEQUST_DATA names the benchmarks, else of the generated corpus; with `--slow` the
 usual loops and baal see so many of them. Before time is taken, all must agree: the mean probability of every word's label, over
-many passes, within what chance and bf16 allow; baal leaves out the dropout of attention, which `attention_dropout` shows, and is
-held to less. The limit is a plain matrix product in the same precision: `share_of_limit` is the part of it that the
+many passes, within what chance and bf16 allow; baal leaves out the dropout of attention, which `attention_dropout` shows, and
+is held to less. The limit is a plain matrix product in the same precision: `share_of_limit` is the part of it that the
 multiplications of the encoder alone come to.
 """
 

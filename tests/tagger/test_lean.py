@@ -89,6 +89,23 @@ def test_with_the_same_masks_it_drops_what_transformers_drops(
     assert dropped.count((len(lengths), 4, longest, longest)) == 2 * 3  # attention's own dropout, in every layer of both passes
 
 
+def test_mpnet_is_what_transformers_has() -> None:
+    """Its position bias and mask are made without the CPU, and are the same."""
+    from sequst.tagger.mpnet import added_mask, place
+
+    torch.manual_seed(1)
+    model = MODELS["mpnet"]().eval()
+    batch = batch_of()
+    with torch.inference_mode():
+        theirs = model(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits
+        place(model.base_model.encoder)
+        ours = model(input_ids=batch.input_ids, attention_mask=added_mask(batch.attention_mask)).logits
+    assert torch.equal(ours[batch.word_mask], theirs[batch.word_mask])
+    loss = model(input_ids=batch.input_ids, attention_mask=added_mask(batch.attention_mask)).logits.sum()
+    loss.backward()  # what was remembered without gradients serves with them
+    assert model.base_model.encoder.relative_attention_bias.weight.grad.abs().sum() > 0
+
+
 def test_masks_drop_at_the_rate_and_keep_the_mean() -> None:
     ones = Masks(1).drop(torch.ones(1000, 1001), 0.1)
     kept = ones > 0

@@ -1,4 +1,5 @@
-"""MPNet without a wait: transformers makes its position bias on the CPU, and copies it to the GPU in every forward."""
+"""MPNet without a wait: transformers makes its position bias and parts of its mask on the CPU, and copies them to the GPU in
+every forward."""
 
 from __future__ import annotations
 
@@ -27,6 +28,11 @@ class PlacedEncoder(MPNetEncoder):  # type: ignore[misc]
                 buckets = self.relative_position_bucket(place - place.unsqueeze(1), num_buckets=count)
                 known[count, device] = buckets.to(device)
         return known[count, device][:length, :length]
+
+
+def added_mask(mask: Tensor) -> Tensor:
+    """(B, 1, 1, L): what is added to the scores of attention, from (B, L): 0 where there is a sub-word, else next to nothing."""
+    return torch.zeros(mask.shape, device=mask.device).masked_fill(mask == 0, torch.finfo(torch.float32).min)[:, None, None]
 
 
 def place(encoder: MPNetEncoder) -> None:

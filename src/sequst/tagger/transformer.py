@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +33,12 @@ class Transformer(Encoder):
         self.dropout = _take_dropout(model)
         self.classifier = (classifier,)  # in a tuple, and so no part of the module: it is the saved one, for the head to take
         setattr(model, self._classifier_name, nn.Identity())
+        self._mask: Callable[[Tensor], Tensor] = lambda mask: mask
         if model.config.model_type == "mpnet":
-            from sequst.tagger.mpnet import place
+            from sequst.tagger.mpnet import added_mask, place
 
             place(model.base_model.encoder)
+            self._mask = added_mask
 
     @classmethod
     def pretrained(cls, name: str, labels: list[str], seed: int) -> Transformer:
@@ -55,7 +58,7 @@ class Transformer(Encoder):
     def forward(self, batch: Batch, embeddings: Tensor | None = None) -> Tensor:
         """Of every word the state of its first sub-word."""
         inputs = {"input_ids": batch.input_ids} if embeddings is None else {"inputs_embeds": embeddings}
-        states = self.model(attention_mask=batch.attention_mask, **inputs).logits  # (B, L, H)
+        states = self.model(attention_mask=self._mask(batch.attention_mask), **inputs).logits  # (B, L, H)
         return states_of_words(states, batch)
 
     def lean(self) -> Lean | None:

@@ -24,8 +24,6 @@ from sequst.training.steps import ReplayedSteps, Steps, Taken
 if TYPE_CHECKING:
     from sequst.tagger.batches import Labels
 
-LOOK_EVERY = 20
-"""Steps on a GPU after which their losses are looked at: to look is to wait for them."""
 MAX_TOKENS = 16384
 """Sub-words in a training batch at most, whatever its batch size, to bound memory."""
 
@@ -100,7 +98,7 @@ def fit(
     at = _Position.restore(state, learners, optimizer)
     parts = (tagger, objective, learners, optimizer, accelerator, phase.max_gradient_norm)
     take = ReplayedSteps(*parts, rows=phase.batch_size).take if recorded else Steps(*parts).take
-    look_every = 1 if tagger.device.type == "cpu" else LOOK_EVERY
+    look_every = _look_every(tagger.device)
     begun = saved = time.perf_counter()
     hooks.progress.begin(hooks.name, steps, at.step)
 
@@ -270,6 +268,11 @@ def _schedule(step: int, steps: int, warmup: float) -> float:
     if step < rising:
         return (step + 1) / (rising + 1)
     return (steps - step) / max(1, steps - rising)
+
+
+def _look_every(device: torch.device) -> int:
+    """After how many steps their losses are looked at: on a GPU to look is to wait for them."""
+    return 1 if device.type == "cpu" else 20
 
 
 def _set_rate(optimizer: Any, factor: float) -> None:

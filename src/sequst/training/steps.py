@@ -59,6 +59,8 @@ class _Recorded(NamedTuple):
 class ReplayedSteps(Steps):
     """Steps that are recorded, one graph for every shape of batch and stage of the objective."""
 
+    _works_at_first = True
+
     def __init__(self, *parts: Any, rows: int) -> None:
         super().__init__(*parts)
         self._rows = rows
@@ -66,7 +68,7 @@ class ReplayedSteps(Steps):
         self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self._pool = torch.cuda.graph_pool_handle()
         self._steps = 0
-        self._works = True
+        self._works = self._works_at_first
 
     @staticmethod
     def fit(tagger: Tagger, objective: Objective) -> bool:

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import copy
+import functools
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from tests.training.test_loop import SHORT, equal, run, start, weights
+from torch import Tensor
+
+from sequst.corpus.sampling import Split
+from sequst.methods.finetune import LabelledWords
+from sequst.methods.self_training import PseudoLabelledWords
+from sequst.objectives.consistency import GaussianConsistency
+from sequst.objectives.masked import CrossEntropy, HuberisedCrossEntropy
+from sequst.tagger.batches import Batch, collate
+from sequst.tagger.pretrained import load_tokenizer
+from sequst.tagger.tagger import Tagger, labels_of
+from sequst.training import loop
+from sequst.training.loop import Diverged, Examples, Hooks, fit
+from sequst.training.objective import Objective
+from sequst.training.run import make_accelerator
+from sequst.training.settings import Phase, Settings
+from sequst.training.steps import ReplayedSteps, Steps, rounded
+
+
+def test_a_few_lengths_and_little_padding() -> None:
+    assert [rounded(length) for length in (1, 8, 9, 32, 33, 48, 64, 65, 128, 300)] == [8, 8, 16, 32, 48, 48, 64, 128, 128, 320]
+    assert len({rounded(length) for length in range(1, 65)}) == 6
+
+
+@pytest.mark.parametrize("head", ["softmax", "crf"])
+def test_padding_changes_no_loss(head: str, tiny_encoder: str, split: Split) -> None:
+    tagger = Tagger.from_encoder(tiny_encoder, labels_of(split.labeled), seed=1, head=head)
+    windows = tagger.splitter.windows([s.words for s in split.labeled])
+    labels = [tagger.label_ids(s.tags or ()) for s in split.labeled]
+    selected = [[i % 2 == 0 for i in range(len(s))] for s in split.labeled]
+    batch = collate(windows, [0, 3, 5], tagger.pad_id, labels, selected)
+    padded = batch.padded(8, 40, tagger.pad_id)
+    assert padded.input_ids.shape == padded.owned.shape == (8, 40)
+    assert len(padded.sizes) == len(padded.lengths) == len(padded.opens) == 8
+    assert torch.equal(padded.owned_of(padded.labels), batch.owned_of(batch.labels))  # type: ignore[arg-type]
+    for objective in (LabelledWords(), PseudoLabelledWords(HuberisedCrossEntropy(10.0))):
+        gradients = []
+        for each in (batch, padded):
+            tagger.zero_grad()
+            loss, _ = objective.loss(tagger, each)
+            loss.backward()
+            gradients.append(
+                (loss.item(), {name: p.grad.clone() for name, p in tagger.named_parameters() if p.grad is not None})
+            )
+        (one, plain), (two, more) = gradients
+        assert two == pytest.approx(one, rel=1e-5)
+        for name in plain:
+            torch.testing.assert_close(more[name], plain[name], atol=1e-5, rtol=1e-4)
+    assert batch.padded(1, 2, tagger.pad_id).input_ids.shape == batch.input_ids.shape  # it never cuts
+    other = collate(windows, [1, 2, 4], tagger.pad_id, labels, selected).padded(8, 40, tagger.pad_id)
+    padded.fill(other)
+    assert torch.equal(padded.input_ids, other.input_ids)
+    assert torch.equal(padded.labels, other.labels)  # type: ignore[arg-type]
+
+
+def test_soft_labels_are_padded_with_nothing(tiny_encoder: str, split: Split) -> None:
+    tagger = Tagger.from_encoder(tiny_encoder, labels_of(split.labeled), seed=1)
+    windows = tagger.splitter.windows([s.words for s in split.labeled[:2]])
+    soft = [torch.softmax(torch.randn(len(s), len(tagger.labels)), -1).numpy() for s in split.labeled[:2]]
+    batch = collate(windows, [0, 1], tagger.pad_id, soft)
+    losses = [
+        PseudoLabelledWords(CrossEntropy()).loss(tagger, b)[0].item() for b in (batch, batch.padded(4, 24, tagger.pad_id))
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
+def test_stages_tell_when_the_loss_changes() -> None:
+    objective = PseudoLabelledWords(HuberisedCrossEntropy(10.0, warmup=0.3))
+    stages = []
+    for step in range(10):
+        objective.begin_step(step, 10)
+        stages.append(objective.stage)
+    assert stages == [True] * 3 + [False] * 7
+    assert objective.recordable
+    assert not Objective().recordable
+
+
+def test_looking_later_changes_nothing(tiny_encoder: str, split: Split, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[list[dict[str, Any]]] = []
+    taggers = []
+    for every in (1, 7):
+        monkeypatch.setattr(loop, "_look_every", lambda device, every=every: every)
+        lines.append([])
+        tagger, outcome = run(tiny_encoder, split, Hooks(record=lines[-1].append, score=lambda tagger: 1.0))
+        taggers.append((weights(tagger), outcome.loss))
+        for line in lines[-1]:
+            line.pop("seconds")
+    assert lines[0] == lines[1]
+    assert taggers[0][1] == taggers[1][1]
+    assert equal(taggers[0][0], taggers[1][0])
+
+
+@pytest.mark.parametrize(("bad", "good"), [(3, 0), (7, 4), (18, 14)])
+def test_looking_later_finds_the_step_all_the_same(
+    tiny_encoder: str, split: Split, monkeypatch: pytest.MonkeyPatch, bad: int, good: int
+) -> None:
+    monkeypatch.setattr(loop, "_look_every", lambda device: 99)
+    seen: list[dict[str, Tensor]] = []
+
+    class Breaking(LabelledWords):
+        def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+            seen.append(weights(tagger))
+            loss, values = super().loss(tagger, batch)
+            return (loss * math.nan if len(seen) == bad else loss), values
+
+    tagger, examples = start(tiny_encoder, split)
+    with pytest.raises(Diverged, match=f"the loss at step {bad} of 20") as stop:
+        fit(tagger, examples, Breaking(), SHORT, make_accelerator(Settings(device="cpu"), 0), 7, Hooks())
+    assert stop.value.good_step == good
+    assert equal(weights(tagger), seen[good])
+
+
+def test_steps_on_a_cpu_are_not_recorded(tiny_encoder: str, split: Split) -> None:
+    tagger, _ = start(tiny_encoder, split)
+    assert not ReplayedSteps.fit(tagger, LabelledWords())
+
+
+# On a GPU
+
+
+def encoder_of(kind: str, tiny_encoder: str, folder: Path) -> str:
+    if kind == "bert":
+        return tiny_encoder
+    tokenizer = load_tokenizer(tiny_encoder)
+    torch.manual_seed(0)
+    config = transformers.MPNetConfig(
+        vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        max_position_embeddings=128, pad_token_id=tokenizer.pad_token_id,
+    )  # fmt: skip
+    transformers.MPNetModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def student(width: int) -> PseudoLabelledWords:
+    noise = GaussianConsistency(width, 3, weight=0.5, samples=2, prior=0.1, start="identity", detach=True, selected_only=False)
+    return PseudoLabelledWords(HuberisedCrossEntropy(10.0, warmup=0.3), noise)
+
+
+def keep(states: list[Any], state: Any) -> None:
+    states.append(copy.deepcopy(state))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("head", ["softmax", "crf"])
+@pytest.mark.parametrize("kind", ["bert", "mpnet"])
+def test_replayed_steps_are_the_steps(
+    kind: str, head: str, precision: str, tiny_encoder: str, split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bit by bit, of both objectives; and a phase that is resumed ends as it would have."""
+    name = encoder_of(kind, tiny_encoder, tmp_path)
+    replays = 0
+    replay = torch.cuda.CUDAGraph.replay
+
+    def counted(graph: torch.cuda.CUDAGraph) -> None:
+        nonlocal replays
+        replays += 1
+        replay(graph)
+
+    monkeypatch.setattr(torch.cuda.CUDAGraph, "replay", counted)
+    phase = Phase(learning_rate=1e-3, min_steps=40, epochs=1, evaluations=2, batch_size=8)
+
+    def trained(make: Any, recorded: bool, state: Any = None, **hooks: Any) -> dict[str, Tensor]:
+        tagger = Tagger.from_encoder(name, labels_of(split.labeled), seed=1, head=head).to("cuda")
+        windows = tagger.splitter.windows([s.words for s in split.labeled])
+        selected = [[i % 3 != 0 for i in range(len(s))] for s in split.labeled]
+        examples = Examples(windows, [tagger.label_ids(s.tags or ()) for s in split.labeled], selected)
+        monkeypatch.setattr(ReplayedSteps, "_works_at_first", recorded)
+        accelerator = make_accelerator(Settings(device="cuda", precision=precision), 0)
+        fit(tagger, examples, make(tagger.encoder.width), phase, accelerator, 7, Hooks(**hooks), state)
+        return weights(tagger)
+
+    for make in (lambda width: LabelledWords(), student):
+        states: list[Any] = []
+        plain = trained(make, recorded=False)
+        assert replays == 0
+        fast = trained(make, recorded=True, save=functools.partial(keep, states), save_every=0)
+        assert replays > 30
+        assert equal(plain, fast)
+        assert equal(fast, trained(make, recorded=True, state=states[1]))
+        replays = 0
+
+
+@pytest.mark.gpu
+def test_what_cannot_be_recorded_is_done_step_by_step(
+    tiny_encoder: str, split: Split, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Asking(LabelledWords):
+        def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+            loss, values = super().loss(tagger, batch)
+            return loss * (1.0 if float(loss.detach()) > 0 else 0.5), values
+
+    found = []
+    for recordable in (True, False):
+        tagger, examples = start(tiny_encoder, split)
+        objective = Asking()
+        objective.recordable = recordable
+        fit(tagger.to("cuda"), examples, objective, SHORT, make_accelerator(Settings(device="cuda"), 0), 7, Hooks())
+        found.append(weights(tagger))
+    assert "without CUDA graphs" in caplog.text
+    assert all(value.isfinite().all() for value in found[0].values())
+    assert Steps is not ReplayedSteps
