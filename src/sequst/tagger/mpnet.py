@@ -31,7 +31,7 @@ class PlacedEncoder(MPNetEncoder):  # type: ignore[misc]
 
 
 def added_mask(mask: Tensor) -> Tensor:
-    """(B, 1, 1, L): what is added to the scores of attention, from (B, L): 0 where there is a sub-word, else next to nothing."""
+    """(B, 1, 1, L): what is added to the scores of attention, from (B, L): 0 at a sub-word, else all but minus infinity."""
     return torch.zeros(mask.shape, device=mask.device).masked_fill(mask == 0, torch.finfo(torch.float32).min)[:, None, None]
 
 
