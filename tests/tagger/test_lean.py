@@ -39,6 +39,13 @@ def batch_of(lengths: tuple[int, ...] = (9, 4, 7)) -> Batch:
     return Batch(ids, mask, heads, words, words, None, words, torch.ones(len(lengths), dtype=torch.bool), [0], list(lengths))
 
 
+def test_of_other_activations(model: Any) -> None:
+    model.config.hidden_act = "relu"
+    for layer in model.base_model.encoder.layer:
+        layer.intermediate.intermediate_act_fn = torch.nn.ReLU()
+    test_it_computes_what_transformers_computes(model, (9, 4), False)
+
+
 @pytest.fixture(params=MODELS)
 def model(request: pytest.FixtureRequest) -> Any:
     torch.manual_seed(1)
@@ -50,11 +57,14 @@ def model(request: pytest.FixtureRequest) -> Any:
     return model.eval()
 
 
-@pytest.mark.parametrize("lengths", [(9, 4, 7), (6, 6)])
-def test_it_computes_what_transformers_computes(model: Any, lengths: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("laid_out", [False, True])
+@pytest.mark.parametrize("lengths", [(9, 4, 7), (6, 6), (15, 20)])
+def test_it_computes_what_transformers_computes(model: Any, lengths: tuple[int, ...], laid_out: bool) -> None:
     batch = batch_of(lengths)
     lean = Lean.of(model)
     assert lean is not None
+    if laid_out:
+        lean.lay_out()
     with torch.inference_mode():
         ours = lean.finish(lean.begin(batch))
         theirs = model(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits

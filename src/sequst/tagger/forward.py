@@ -27,7 +27,7 @@ class Forward:
         """Sub-words in a batch: enough to fill the machine, few enough to stay in its caches."""
         if self._tagger.device.type != "cpu":
             return 65536
-        return 512 if self.lean is not None else 1024
+        return self.lean.token_budget if self.lean is not None else 1024
 
     def hidden(self, batch: Batch) -> Tensor:
         """(B, W, H): the state of every word."""

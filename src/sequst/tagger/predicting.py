@@ -15,6 +15,7 @@ from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans
 from sequst.errors import UsageError, shorten
 from sequst.tagger.batches import Batch, collate, plan
+from sequst.tagger.cores import on_all_cores
 from sequst.tagger.forward import forward_of
 from sequst.tagger.windows import Window
 
@@ -122,10 +123,15 @@ def label_words(tagger: Tagger, sentences: Sequence[Sentence]) -> WordLabels:
     labels = np.zeros(len(words), dtype=np.int64)
     confidences = np.zeros(len(words), dtype=np.float32)
     with forward_of(tagger) as forward:
-        for batch, places in words.batches(forward.token_budget):
+
+        def label(item: tuple[Batch, NDArray[np.int64]]) -> None:
+            batch, places = item
             decoded = forward.decode(batch)
             labels[places] = decoded.labels[batch.owned].cpu().numpy()
             confidences[places] = decoded.confidences[batch.owned].float().cpu().numpy()
+
+        for _ in on_all_cores(tagger, forward, label, words.batches(forward.token_budget)):
+            pass
     return WordLabels(labels, confidences, words.starts)
 
 

@@ -14,6 +14,8 @@ from torch import Tensor
 
 from sequst.corpus.sentence import Sentence
 from sequst.errors import UsageError
+from sequst.tagger.batches import Batch
+from sequst.tagger.cores import on_all_cores
 from sequst.tagger.forward import forward_of
 from sequst.tagger.predicting import Words
 from sequst.tagger.tagger import Tagger
@@ -97,7 +99,9 @@ def form_beliefs(
     chances = np.random.default_rng(draw).random(len(words) if draw is not None else 0)  # by word: no batch decides them
     best = None if draw is None else np.zeros(len(words), dtype=np.int64)
     with forward_of(tagger) as forward:
-        for number, (batch, places) in enumerate(words.batches(forward.token_budget)):
+
+        def believe(item: tuple[int, tuple[Batch, NDArray[np.int64]]]) -> int:
+            number, (batch, places) = item
             decoded = forward.decode(batch)
             label, sure = decoded.labels[batch.owned], decoded.confidences[batch.owned]
             if best is not None:
@@ -117,7 +121,10 @@ def form_beliefs(
             if kept is not None:
                 found = sums.mean if probabilities == "mean" else decoded.log_probs[batch.owned].exp()
                 kept[places] = found.float().cpu().numpy()
-            advance(len(places))
+            return len(places)
+
+        for done in on_all_cores(tagger, forward, believe, enumerate(words.batches(forward.token_budget))):
+            advance(done)
     return Beliefs(labels, plain, confidence, gain, words.starts, kept, best)
 
 
