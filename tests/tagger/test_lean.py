@@ -84,7 +84,11 @@ def test_with_the_same_masks_it_drops_what_transformers_drops(
         if not training or p == 0:
             return x
         dropped.append(tuple(x.shape))
-        return theirs.drop(x.clone(), p)
+        if len(dropped) % 10 not in (9, 0):  # one of the embeddings, three of each layer
+            return theirs.drop(x.clone(), p)
+        x = x.clone()  # behind the last attention, of sub-words that speak for a word alone
+        x[batch.word_mask] = theirs.drop(x[batch.word_mask], p)
+        return x
 
     with torch.inference_mode():
         ours = [lean.finish(lean.begin(batch), masks) for masks in [Masks(5)] for _ in range(2)]
