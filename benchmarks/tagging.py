@@ -24,7 +24,7 @@ import platform
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +104,7 @@ def onnx(tagger: Tagger, folder: Path, threads: int, eight_bits: bool) -> Conten
         names = ["input_ids", "attention_mask"]
         torch.onnx.export(
             Plain(), (example, example), str(path), input_names=names, output_names=["logits"],
-            dynamic_axes={name: axes for name in (*names, "logits")}, dynamo=False,
+            dynamic_axes=dict.fromkeys((*names, "logits"), axes), dynamo=False,
         )  # fmt: skip
     if eight_bits:
         quantize_dynamic(str(path), str(folder / "int8.onnx"))
@@ -143,7 +143,7 @@ def agreement(expected: list[list[str]], found: list[list[str]]) -> float:
     return sum(same) / len(same)
 
 
-def measure(tagger: Tagger, sentences: list[Sentence], device: str, threads: int, repeats: int) -> Iterator[tuple[str, Any]]:
+def measure(tagger: Tagger, sentences: list[Sentence], device: str, threads: int, repeats: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         tagger.save(folder)
         tagger = Tagger.load(folder, device)
@@ -161,16 +161,16 @@ def measure(tagger: Tagger, sentences: list[Sentence], device: str, threads: int
                 times[name].append(time.perf_counter() - begun)
     words = sum(map(len, sentences))
     speed = {name: words / statistics.median(taken) for name, taken in times.items()}
-    yield "words_a_second", {
-        name: {"median": speed[name], "least": words / max(taken), "most": words / min(taken)} for name, taken in times.items()
+    return {
+        "words_a_second": {
+            name: {"median": speed[name], "least": words / max(taken), "most": words / min(taken)}
+            for name, taken in times.items()
+        },
+        "ratio": {name: speed["ours"] / value for name, value in speed.items() if name != "ours"},
+        "agreement": agree,
+        "left_out": left_out,
+        "words": words,
     }
-    for name, value in speed.items():
-        if name != "ours":
-            yield f"ratio to {name}", speed["ours"] / value
-    yield "agreement", agree
-    yield "left_out", left_out
-    yield "words", words
-    yield "tags", len({tag for tags in expected for tag in tags})
 
 
 def main() -> None:
@@ -189,7 +189,7 @@ def main() -> None:
     tagger = Tagger.from_encoder(options.encoder, LABELS, seed=1, max_length=128)
     with torch.no_grad():
         tagger.head.linear.weight.mul_(50)
-    found = dict(measure(tagger, sentences, options.device, options.threads, options.repeats))
+    found = measure(tagger, sentences, options.device, options.threads, options.repeats)
     found |= {
         "sentences": len(sentences), "encoder": options.encoder, "data": "conll03" if data else "generated",
         "threads": options.threads, "repeats": options.repeats,

@@ -44,13 +44,14 @@ def on_all_cores(tagger: Tagger, forward: Forward, work: Callable[[T], R], items
             return work(item)
 
     waiting: deque[Future[R]] = deque()
+    pool = ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,))
     try:
-        with ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            for item in rest:
-                waiting.append(pool.submit(alone, item))
-                if len(waiting) > 2 * cores:
-                    yield waiting.popleft().result()
-            while waiting:
+        for item in rest:
+            waiting.append(pool.submit(alone, item))
+            if len(waiting) > 2 * cores:
                 yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
     finally:
+        pool.shutdown(cancel_futures=True)
         torch.set_num_threads(cores)  # the threads set it for themselves and for threads to come

@@ -17,8 +17,9 @@ _ALIKE = ("BertModel", "RobertaModel", "XLMRobertaModel", "CamembertModel")
 _MPNET = "MPNetModel"
 _SHORT = 16
 """Rows of fewer numbers fill no vector register."""
-_CACHED = 384 * 384
-"""Numbers of a batch's states: the inner ones of a layer are four times as many, 2.25 MB."""
+_TOKENS, _NUMBERS = 384, 1 << 16
+"""A batch has so many sub-words, or, where they are narrow, states of so many numbers: products and whatever is done besides
+take a while each, and all of it stays in the cache of a core."""
 
 
 class Product:
@@ -71,8 +72,8 @@ class Lean:
 
     @property
     def token_budget(self) -> int:
-        """Sub-words in a batch of which all stays in the cache of one core."""
-        return max(256, _CACHED // int(self._base.config.hidden_size))
+        """Sub-words in a batch, for one core."""
+        return max(_TOKENS, _NUMBERS // int(self._base.config.hidden_size))
 
     def lay_out(self) -> None:
         """Copy the weights as products read them fastest, which pays from a few batches on."""
@@ -104,9 +105,9 @@ class Lean:
         return Begun(states, bias, speakers if len(speakers) < mask.numel() else None)
 
     def finish(self, begun: Begun, masks: Masks | None = None) -> Tensor:
-        """(B, L, H): the states of the last layer, 0 but for sub-words that speak for a word; with masks, one pass of MC dropout.
+        """(B, L, H): the states of the last layer, of sub-words that speak for a word; with masks, one pass of MC dropout.
 
-        What others become in the last layer, once attention has seen them, nobody looks at.
+        Others are 0: what they become in the last layer, once attention has seen them, nobody looks at.
         """
         rows, length, width = begun.states.shape
         states = begun.states

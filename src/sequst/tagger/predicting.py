@@ -17,7 +17,6 @@ from sequst.errors import UsageError, shorten
 from sequst.tagger.batches import Batch, collate, plan
 from sequst.tagger.cores import on_all_cores
 from sequst.tagger.forward import forward_of
-from sequst.tagger.windows import Window
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -107,13 +106,12 @@ class Words:
     def batches(self, max_tokens: int) -> Iterator[tuple[Batch, NDArray[np.int64]]]:
         """(batch, the place among all words of each word that it owns, in the order of `batch.owned`)."""
         lengths = [len(window.ids) for window in self._windows]
+        firsts = np.array([self.starts[window.sentence] + window.first for window in self._windows], dtype=np.int64)
         for rows in plan(lengths, max_rows=len(lengths) or 1, max_tokens=max_tokens):
-            places = [self._places(self._windows[i]) for i in rows]
-            yield collate(self._windows, rows, self._tagger.pad_id).to(self._tagger.device), np.concatenate(places)
-
-    def _places(self, window: Window) -> NDArray[np.int64]:
-        start, end = window.owned
-        return np.arange(start, end, dtype=np.int64) + int(self.starts[window.sentence]) + window.first
+            batch = collate(self._windows, rows, self._tagger.pad_id)
+            owned = batch.owned.numpy()
+            places = (firsts[rows, None] + np.arange(owned.shape[1]))[owned]
+            yield batch.to(self._tagger.device), places
 
 
 @torch.inference_mode()
@@ -140,10 +138,10 @@ def annotate(tagger: Tagger, sentences: Iterable[Sentence], chunk: int = CHUNK) 
     stream = iter(sentences)
     while held := list(itertools.islice(stream, chunk)):
         found = label_words(tagger, held)
-        for i, sentence in enumerate(held):
-            start, end = found.starts[i], found.starts[i + 1]
-            tags = tuple(tagger.labels[label] for label in found.labels[start:end])
-            yield Prediction(sentence, tags, tuple(float(c) for c in found.confidences[start:end]))
+        tags = [tagger.labels[label] for label in found.labels.tolist()]
+        confidences = found.confidences.tolist()
+        for sentence, (start, end) in zip(held, itertools.pairwise(found.starts.tolist()), strict=True):
+            yield Prediction(sentence, tuple(tags[start:end]), tuple(confidences[start:end]))
 
 
 def as_sentences(inputs: Any) -> tuple[list[Sentence], bool]:

@@ -107,10 +107,13 @@ class SubwordSplitter(Splitter):
         """As the tokenizer has them; of some words, such as those of control characters, it makes nothing."""
         filled = [list(words) for words in sentences if words]
         encodings = (
-            self.tokenizer(filled, is_split_into_words=True, add_special_tokens=False, verbose=False).encodings
+            self.tokenizer(
+                filled, is_split_into_words=True, add_special_tokens=False, verbose=False,
+                return_attention_mask=False, return_token_type_ids=False,
+            ).encodings
             if filled
             else []
-        )
+        )  # fmt: skip
         encoded = iter(encodings)
         result: list[list[list[int]]] = []
         for words in sentences:
