@@ -8,10 +8,13 @@ import pytest
 import torch
 import transformers
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten
 
 from sequst.corpus.generated import generate
 from sequst.tagger.batches import Batch
 from sequst.tagger.forward import Forward, forward_of
+from sequst.tagger.layers import Layers
 from sequst.tagger.lean import Lean
 from sequst.tagger.masks import Masks
 from sequst.tagger.predicting import Words
@@ -40,6 +43,19 @@ def batch_of(lengths: tuple[int, ...] = (9, 4, 7)) -> Batch:
     return Batch(ids, mask, heads, words, words, None, words, opens, [0], list(lengths), list(lengths), places)
 
 
+def test_of_other_activations(model: Any) -> None:
+    model.config.hidden_act = "relu"
+    for layer in model.base_model.encoder.layer:
+        layer.intermediate.intermediate_act_fn = torch.nn.ReLU()
+    test_it_computes_what_transformers_computes(model, (9, 4), False)
+
+
+def lean_of(model: Any) -> Lean:
+    known = Layers.of(model)
+    assert known is not None
+    return Lean(known)
+
+
 @pytest.fixture(params=MODELS)
 def model(request: pytest.FixtureRequest) -> Any:
     torch.manual_seed(1)
@@ -51,11 +67,13 @@ def model(request: pytest.FixtureRequest) -> Any:
     return model.eval()
 
 
-@pytest.mark.parametrize("lengths", [(9, 4, 7), (6, 6)])
-def test_it_computes_what_transformers_computes(model: Any, lengths: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("laid_out", [False, True])
+@pytest.mark.parametrize("lengths", [(9, 4, 7), (6, 6), (15, 20)])
+def test_it_computes_what_transformers_computes(model: Any, lengths: tuple[int, ...], laid_out: bool) -> None:
     batch = batch_of(lengths)
-    lean = Lean.of(model)
-    assert lean is not None
+    lean = lean_of(model)
+    if laid_out:
+        lean.lay_out()
     with torch.inference_mode():
         ours = lean.finish(lean.begin(batch))
         theirs = model(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits
@@ -67,15 +85,18 @@ def test_with_the_same_masks_it_drops_what_transformers_drops(
     model: Any, lengths: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batch, theirs = batch_of(lengths), Masks(5)
-    lean = Lean.of(model)
-    assert lean is not None
+    lean = lean_of(model)
     dropped: list[tuple[int, ...]] = []
 
     def dropout(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
         if not training or p == 0:
             return x
         dropped.append(tuple(x.shape))
-        return theirs.drop(x.clone(), p)
+        if len(dropped) % 10 not in (9, 0):  # one of the embeddings, three of each layer
+            return theirs.drop(x.clone(), p)
+        x = x.clone()  # behind the last attention, of sub-words that speak for a word alone
+        x[batch.word_mask] = theirs.drop(x[batch.word_mask], p)
+        return x
 
     with torch.inference_mode():
         ours = [lean.finish(lean.begin(batch), masks) for masks in [Masks(5)] for _ in range(2)]
@@ -87,6 +108,25 @@ def test_with_the_same_masks_it_drops_what_transformers_drops(
     assert not torch.allclose(ours[0], ours[1])
     longest = max(lengths)
     assert dropped.count((len(lengths), 4, longest, longest)) == 2 * 3  # attention's own dropout, in every layer of both passes
+
+
+def test_mpnet_asks_the_cpu_for_nothing() -> None:
+    """Nothing is made there and copied, which would keep a GPU waiting, and a step from being recorded."""
+    from sequst.tagger.mpnet import added_mask, place
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            found = func(*args, **(kwargs or {}))
+            tensors = [each for each in tree_flatten((args, kwargs, found))[0] if isinstance(each, Tensor)]
+            assert all(each.device.type == "meta" for each in tensors), func
+            return found
+
+    model = MODELS["mpnet"]().to("meta").train()
+    place(model.base_model.encoder)
+    ids, mask = torch.ones(4, 8, dtype=torch.long, device="meta"), torch.ones(4, 8, device="meta")
+    model(input_ids=ids, attention_mask=added_mask(mask))  # buckets are remembered
+    with Watch():
+        model(input_ids=ids, attention_mask=added_mask(mask)).logits.sum().backward()
 
 
 def test_mpnet_is_what_transformers_has() -> None:
@@ -129,7 +169,7 @@ def test_where_it_is_not_used(tiny_encoder: str) -> None:
     distil = transformers.DistilBertForTokenClassification(
         transformers.DistilBertConfig(dim=32, n_layers=1, n_heads=2, hidden_dim=32)
     )
-    assert Lean.of(distil.eval()) is None
+    assert Layers.of(distil) is None
     tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-x", "I-x"])
     assert Forward(tagger).lean is not None
     tagger.train()

@@ -9,7 +9,7 @@ from tests.tagger.test_lean import MODELS, batch_of
 from torch import Tensor
 
 from sequst.tagger.kernels import Drop, Spans, plain
-from sequst.tagger.lean import Lean
+from sequst.tagger.layers import Layers
 from sequst.tagger.packed import AT_ONCE, Packed, _shares
 
 
@@ -25,9 +25,9 @@ def model(request: pytest.FixtureRequest) -> Any:
 
 
 def packed(model: Any) -> Packed:
-    lean = Lean.of(model)
-    assert lean is not None
-    return Packed(lean, plain, torch.float32)
+    known = Layers.of(model)
+    assert known is not None
+    return Packed(known, plain, torch.float32)
 
 
 @pytest.mark.parametrize("lengths", [(9, 4, 7), (6, 6)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from typing import NoReturn
@@ -25,10 +24,3 @@ def fail(message: str, code: int) -> NoReturn:
     notes.print("error: ", style="bold red", end="")
     notes.print(message)
     sys.exit(code)
-
-
-class LogHandler(logging.Handler):
-    """The library's log, in the same voice."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        note(f"{record.levelname.lower()}: {self.format(record)}" if record.levelno > logging.INFO else self.format(record))

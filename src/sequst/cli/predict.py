@@ -53,7 +53,7 @@ def predict(
     tagger = Tagger.load(model, device)
     sentences = stream(source, how)
     predictions = annotate_with_uncertainty(tagger, sentences, passes) if uncertainty else annotate(tagger, sentences)
-    progress = make_progress()
+    progress, encode = make_progress(), json.JSONEncoder(ensure_ascii=False).encode
     with contextlib.ExitStack() as stack:
         if output is None:
             sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
@@ -64,7 +64,7 @@ def predict(
             stack.callback(progress.end)
         for prediction in predictions:
             if format == "jsonl":
-                file.write(json.dumps(prediction.to_dict(), ensure_ascii=False) + "\n")
+                file.write(encode(prediction.to_dict()) + "\n")
             else:
                 file.write(conll_block(prediction.words, prediction.tags))
             if output is not None:

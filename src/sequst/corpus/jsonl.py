@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -15,6 +16,8 @@ from sequst.errors import Problem, shorten
 from sequst.inputs import Report
 
 _SHAPES = '{"words": [...], "tags": [...]} or {"text": "...", "spans": [{"start": 0, "end": 5, "type": "..."}]}'
+_SEPARATORS = re.compile("[\t\r\n\0]")
+_HALVES = re.compile("[\ud800-\udfff]")
 
 
 class _Malformed(Exception):
@@ -77,7 +80,7 @@ def _words(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise _Malformed(f"words {shorten(value)}", "a list of strings as words")
     for word in value:
-        if not isinstance(word, str) or not word.strip(" ") or any(c in word for c in "\t\r\n\0"):
+        if not isinstance(word, str) or not word.strip(" ") or _SEPARATORS.search(word):
             raise _Malformed(f"{shorten(word)} among the words", "non-empty strings without tabs and line ends")
         _require_text(word)
     return tuple(value)
@@ -85,7 +88,7 @@ def _words(value: Any) -> tuple[str, ...]:
 
 def _require_text(text: str) -> None:
     """JSON can escape halves of characters, which are no text."""
-    if any("\ud800" <= character <= "\udfff" for character in text):
+    if not text.isascii() and _HALVES.search(text):
         raise _Malformed(f"half a character in {shorten(text)}", "whole characters: surrogates only in pairs")
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -152,29 +154,37 @@ def collate(
 ) -> Batch:
     """The batch of these rows of `windows`; `labels` and `selected` are per sentence, without `selected` all words count."""
     chosen = [windows[i] for i in rows]
-    size, longest, most = len(chosen), max(len(w.ids) for w in chosen), max(len(w.heads) for w in chosen)
-    input_ids = torch.full((size, longest), pad, dtype=torch.long)
-    attention_mask = torch.zeros((size, longest), dtype=torch.long)
-    heads = torch.zeros((size, most), dtype=torch.long)
-    word_mask, owned, counts = (torch.zeros((size, most), dtype=torch.bool) for _ in range(3))
-    targets = None if labels is None else _no_labels(labels[chosen[0].sentence], size, most)
-    for row, window in enumerate(chosen):
-        input_ids[row, : len(window.ids)] = torch.tensor(window.ids)
-        attention_mask[row, : len(window.ids)] = 1
-        heads[row, : len(window.heads)] = torch.tensor(window.heads)
-        word_mask[row, : len(window.heads)] = True
+    lengths = [len(window.heads) for window in chosen]
+    input_ids, taken = _padded([window.ids for window in chosen], pad)
+    heads, word_mask = _padded([window.heads for window in chosen], 0)
+    starts, ends = np.array([window.owned for window in chosen]).T[..., None]
+    places = np.arange(heads.shape[1])
+    owned = (starts <= places) & (places < ends)
+    counts, targets = torch.from_numpy(owned.copy()), None
+    if labels is not None:
+        targets = _no_labels(labels[chosen[0].sentence], *heads.shape)
+    for row, window in enumerate(chosen if labels is not None or selected is not None else ()):
         start, end = window.owned
         mine = slice(window.first + start, window.first + end)
-        owned[row, start:end] = True
-        counts[row, start:end] = True if selected is None else torch.tensor(selected[window.sentence][mine])
+        if selected is not None:
+            counts[row, start:end] = torch.tensor(selected[window.sentence][mine])
         if targets is not None and labels is not None:
             targets[row, start:end] = torch.as_tensor(labels[window.sentence][mine])
     opens = torch.tensor([window.first == 0 for window in chosen])
-    lengths, sizes = [len(window.heads) for window in chosen], [len(window.ids) for window in chosen]
     return Batch(
-        input_ids, attention_mask, heads, word_mask, owned, targets, counts, opens, rows, lengths, sizes,
-        owned.flatten().nonzero().flatten(), _spellings(chosen, most),
+        torch.from_numpy(input_ids), torch.from_numpy(taken.astype(np.int64)), torch.from_numpy(heads),
+        torch.from_numpy(word_mask), torch.from_numpy(owned), targets, counts, opens, rows, lengths,
+        [len(window.ids) for window in chosen], torch.from_numpy(np.flatnonzero(owned)), _spellings(chosen, heads.shape[1]),
     )  # fmt: skip
+
+
+def _padded(lists: list[list[int]], pad: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """(B, L): the lists as rows, and which of their places are taken."""
+    lengths = np.array([len(each) for each in lists])
+    taken = np.arange(lengths.max()) < lengths[:, None]
+    rows = np.full(taken.shape, pad, dtype=np.int64)
+    rows[taken] = np.fromiter(itertools.chain.from_iterable(lists), np.int64, int(lengths.sum()))
+    return rows, taken
 
 
 def _spellings(windows: list[Window], most: int) -> Tensor | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from sequst.tagger.batches import Batch
-from sequst.tagger.lean import Lean
+from sequst.tagger.layers import Layers
 from sequst.tagger.windows import Splitter
 
 
@@ -34,8 +34,8 @@ class Encoder(nn.Module):
         """(B, W, H): the state of every word; from these embeddings where they are given."""
         raise NotImplementedError
 
-    def lean(self) -> Lean | None:
-        """A faster way through it in evaluation mode and where nothing is learnt, if there is one."""
+    def known_layers(self) -> Layers | None:
+        """Its layers, where there are faster ways through them than its own."""
         return None
 
     def save(self, folder: Path, classifier: nn.Linear) -> None:

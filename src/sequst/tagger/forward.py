@@ -10,6 +10,7 @@ from torch import Tensor
 
 from sequst.tagger.batches import Batch
 from sequst.tagger.head import Decoded
+from sequst.tagger.lean import Lean
 from sequst.tagger.packed import Packed
 from sequst.tagger.tagger import Tagger
 from sequst.tagger.transformer import states_of_words
@@ -20,17 +21,26 @@ class Forward:
 
     def __init__(self, tagger: Tagger) -> None:
         self._tagger = tagger
-        lean = None if tagger.training else tagger.encoder.lean()
-        on_cpu = tagger.device.type == "cpu"
-        self.lean = lean if on_cpu and not torch.is_autocast_enabled("cpu") else None
-        self.packed = None if on_cpu or lean is None else Packed.of(lean)
+        known = None if tagger.training else tagger.encoder.known_layers()
+        self.lean: Lean | None = None
+        self.packed: Packed | None = None
+        if known is not None and tagger.device.type != "cpu":
+            self.packed = Packed.of(known)
+        elif known is not None and not torch.is_autocast_enabled("cpu"):
+            self.lean = Lean(known)
 
     @property
     def token_budget(self) -> int:
         """Sub-words in a batch: enough to fill the machine, few enough to stay in the caches of a CPU."""
         if self._tagger.device.type != "cpu":
             return 16384 if self.packed is not None else 65536
-        return 512 if self.lean is not None else 1024
+        return self.lean.token_budget if self.lean is not None else 1024
+
+    @property
+    def chunk(self) -> int | None:
+        """Sentences to be cut into sub-words at a time, none for all: a GPU computes the first while the CPU cuts the next.
+        Where batches are padded, all are sorted by length."""
+        return 2048 if self.packed is not None else None
 
     def hidden(self, batch: Batch) -> Tensor:
         """(B, W, H): the state of every word."""

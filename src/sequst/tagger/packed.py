@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from sequst.tagger.batches import Batch, moved
 from sequst.tagger.kernels import Drop, Kernels, Spans
-from sequst.tagger.lean import Lean
+from sequst.tagger.layers import Layer, Layers
 
 AT_ONCE = 65536
 """Sub-words of all passes that are computed together."""
@@ -44,26 +44,24 @@ class _Layer(NamedTuple):
 class Packed:
     """The forward of one model, with its weights as they are now."""
 
-    def __init__(self, lean: Lean, kernels: Kernels, dtype: torch.dtype) -> None:
-        self._lean, self._kernels, self._dtype = lean, kernels, dtype
-        self._gelu = lean.base.config.hidden_act == "gelu"
+    def __init__(self, known: Layers, kernels: Kernels, dtype: torch.dtype) -> None:
+        self._known, self._kernels, self._dtype = known, kernels, dtype
         self._layers = [
             _Layer(*(self._joined(*parts) for parts in ((layer.query, layer.key, layer.value), *_single(layer))))
-            for layer in lean.layers
+            for layer in known.layers
         ]
 
     @classmethod
-    def of(cls, lean: Lean) -> Packed | None:
+    def of(cls, known: Layers) -> Packed | None:
         """Where there is a GPU that its kernels run on, and autocast to half precision; in fp32 it would gain little."""
-        size = lean.base.config.hidden_size // lean.heads
-        device = lean.base.device
+        size, device = known.width // known.heads, known.base.device
         if device.type != "cuda" or not torch.is_autocast_enabled("cuda") or not importlib.util.find_spec("triton"):
             return None
         if size & (size - 1) or not 16 <= size <= 128:
             return None
         from sequst.tagger.kernels import fused
 
-        return cls(lean, fused, torch.get_autocast_dtype("cuda"))
+        return cls(known, fused, torch.get_autocast_dtype("cuda"))
 
     def hidden(self, batch: Batch) -> Tensor:
         """(B, W, H): the state of every word."""
@@ -78,22 +76,20 @@ class Packed:
         begun, keys = self._begin(batch), np.random.default_rng(seed)
         for count in _shares(passes, begun.spans.tokens):
             states = begun.states.expand(count, -1, -1)
-            states = F.dropout(states, self._lean.base.embeddings.dropout.p).to(self._dtype).flatten(0, 1)
+            states = F.dropout(states, self._known.embeddings_dropout).to(self._dtype).flatten(0, 1)
             yield self._finish(begun, states, keys)[:, begun.words].view(count, *batch.heads.shape, -1)
 
     def _begin(self, batch: Batch) -> _Begun:
-        base, device = self._lean.base, batch.input_ids.device
+        device = batch.input_ids.device
         starts = np.concatenate([[0], np.cumsum(batch.sizes)]).astype(np.int32)
         longest = batch.input_ids.shape[1]
         flat = np.flatnonzero(np.arange(longest) < np.array(batch.sizes)[:, None])
 
         on_device = moved(torch.from_numpy(starts), device)
         with torch.autocast(device.type, enabled=False):
-            states = base.embeddings(input_ids=batch.input_ids).flatten(0, 1)[moved(torch.from_numpy(flat), device)]
-            bias = None
-            if hasattr(base.encoder, "compute_position_bias"):
-                places = base.encoder.compute_position_bias(states.new_empty(1, longest, 1))[0].float()  # (heads, L, L)
-                bias = torch.cat([places[:, 1:, 0].flip(-1), places[:, 0]], -1).contiguous()
+            states = self._known.embeddings(batch.input_ids).flatten(0, 1)[moved(torch.from_numpy(flat), device)]
+            places = self._known.position_bias(longest, device)  # (heads, L, L)
+            bias = None if places is None else torch.cat([places[:, 1:, 0].flip(-1), places[:, 0]], -1).float().contiguous()
         words = (on_device[:-1, None] + batch.heads).flatten()
         return _Begun(states, Spans(on_device, int(starts[-1]), longest), bias, words)
 
@@ -108,12 +104,14 @@ class Packed:
             return Drop(dropout.p, (first, second))
 
         with torch.autocast(states.device.type, enabled=False):
-            for layer, known in zip(self._layers, self._lean.layers, strict=True):
+            for layer, known in zip(self._layers, self._known.layers, strict=True):
                 seen = kernels.attention(
-                    F.linear(states, *layer.qkv), spans, self._lean.heads, begun.bias, drop(known.attention_dropout)
+                    F.linear(states, *layer.qkv), spans, self._known.heads, begun.bias, drop(known.attention_dropout)
                 )
                 states = kernels.add_norm(F.linear(seen, *layer.output), states, known.first_norm, drop(known.first_dropout))
-                inner = kernels.up_gelu(states, *layer.up) if self._gelu else known.activation(F.linear(states, *layer.up))
+                inner = (
+                    kernels.up_gelu(states, *layer.up) if self._known.gelu else known.activation(F.linear(states, *layer.up))
+                )
                 states = kernels.add_norm(F.linear(inner, *layer.down), states, known.second_norm, drop(known.second_dropout))
         return states.view(-1, spans.tokens, states.shape[-1])
 
@@ -122,9 +120,8 @@ class Packed:
         return weight.detach().to(self._dtype), bias.detach().to(self._dtype)
 
 
-def _single(layer: object) -> Iterator[tuple[nn.Linear]]:
-    for name in ("output", "up", "down"):
-        yield (getattr(layer, name),)
+def _single(layer: Layer) -> list[tuple[nn.Linear]]:
+    return [(layer.output,), (layer.up,), (layer.down,)]
 
 
 def _shares(passes: int, tokens: int) -> list[int]:

@@ -16,8 +16,8 @@ from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans
 from sequst.errors import UsageError, shorten
 from sequst.tagger.batches import Batch, collate, plan
+from sequst.tagger.cores import on_all_cores
 from sequst.tagger.forward import forward_of
-from sequst.tagger.windows import Window
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -94,26 +94,28 @@ class WordLabels(NamedTuple):
 
 
 class Words:
-    """All words of some sentences, cut into windows once, to be passed through the tagger as often as needed."""
+    """All words of some sentences, one after the other."""
 
     def __init__(self, tagger: Tagger, sentences: Sequence[Sentence]) -> None:
         self.starts = np.concatenate([[0], np.cumsum([len(s) for s in sentences])]).astype(np.int64)
-        self._tagger = tagger
-        self._windows = tagger.splitter.windows([s.words for s in sentences])
+        self._tagger, self._sentences = tagger, sentences
 
     def __len__(self) -> int:
         return int(self.starts[-1])
 
-    def batches(self, max_tokens: int) -> Iterator[tuple[Batch, NDArray[np.int64]]]:
-        """(batch, the place among all words of each word that it owns, in the order of `batch.owned`)."""
-        lengths = [len(window.ids) for window in self._windows]
-        for rows in plan(lengths, max_rows=len(lengths) or 1, max_tokens=max_tokens):
-            places = [self._places(self._windows[i]) for i in rows]
-            yield collate(self._windows, rows, self._tagger.pad_id).to(self._tagger.device), np.concatenate(places)
-
-    def _places(self, window: Window) -> NDArray[np.int64]:
-        start, end = window.owned
-        return np.arange(start, end, dtype=np.int64) + int(self.starts[window.sentence]) + window.first
+    def batches(self, max_tokens: int, chunk: int | None = None) -> Iterator[tuple[Batch, NDArray[np.int64]]]:
+        """(batch, the place among all words of each word that it owns, in the order of `batch.owned`), sorted by length among
+        `chunk` sentences, or all."""
+        for begin in range(0, len(self._sentences), chunk or max(1, len(self._sentences))):
+            some = self._sentences[begin : begin + chunk] if chunk else self._sentences
+            windows = self._tagger.splitter.windows([sentence.words for sentence in some])
+            lengths = [len(window.ids) for window in windows]
+            firsts = np.array([self.starts[begin + window.sentence] + window.first for window in windows], dtype=np.int64)
+            for rows in plan(lengths, max_rows=len(lengths) or 1, max_tokens=max_tokens):
+                batch = collate(windows, rows, self._tagger.pad_id)
+                owned = batch.owned.numpy()
+                places = (firsts[rows, None] + np.arange(owned.shape[1]))[owned]
+                yield batch.to(self._tagger.device), places
 
 
 class Gathered:
@@ -125,7 +127,7 @@ class Gathered:
         self._places: list[NDArray[np.int64]] = []
         self._found: dict[str, list[Tensor]] = {}
 
-    def add(self, places: NDArray[np.int64], **values: Tensor | None) -> None:
+    def add(self, places: NDArray[np.int64], values: Mapping[str, Tensor | None]) -> None:
         """(N, ...) of each; what is not known is left out."""
         self._places.append(places)
         for name, value in values.items():
@@ -147,9 +149,17 @@ def label_words(tagger: Tagger, sentences: Sequence[Sentence]) -> WordLabels:
     words = Words(tagger, sentences)
     found = Gathered(len(words))
     with forward_of(tagger) as forward:
-        for batch, places in words.batches(forward.token_budget):
+
+        def label(item: tuple[Batch, NDArray[np.int64]]) -> tuple[NDArray[np.int64], dict[str, Tensor | None]]:
+            batch, places = item
             decoded = forward.decode(batch)
-            found.add(places, labels=batch.owned_of(decoded.labels), confidences=batch.owned_of(decoded.confidences).float())
+            return places, {
+                "labels": batch.owned_of(decoded.labels),
+                "confidences": batch.owned_of(decoded.confidences).float(),
+            }
+
+        for places, values in on_all_cores(tagger, forward, label, words.batches(forward.token_budget, forward.chunk)):
+            found.add(places, values)
     arrays = found.arrays({"labels": np.zeros(0, dtype=np.int64), "confidences": np.zeros(0, dtype=np.float32)})
     return WordLabels(arrays["labels"], arrays["confidences"], words.starts)
 
@@ -159,10 +169,10 @@ def annotate(tagger: Tagger, sentences: Iterable[Sentence], chunk: int = CHUNK) 
     stream = iter(sentences)
     while held := list(itertools.islice(stream, chunk)):
         found = label_words(tagger, held)
-        for i, sentence in enumerate(held):
-            start, end = found.starts[i], found.starts[i + 1]
-            tags = tuple(tagger.labels[label] for label in found.labels[start:end])
-            yield Prediction(sentence, tags, tuple(float(c) for c in found.confidences[start:end]))
+        tags = [tagger.labels[label] for label in found.labels.tolist()]
+        confidences = found.confidences.tolist()
+        for sentence, (start, end) in zip(held, itertools.pairwise(found.starts.tolist()), strict=True):
+            yield Prediction(sentence, tuple(tags[start:end]), tuple(confidences[start:end]))
 
 
 def as_sentences(inputs: Any) -> tuple[list[Sentence], bool]:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from sequst.errors import SequstError
 from sequst.tagger.batches import Batch
 from sequst.tagger.encoder import Encoder
-from sequst.tagger.lean import Lean
+from sequst.tagger.layers import Layers
 from sequst.tagger.pretrained import load_model, load_tokenizer, quiet
 from sequst.tagger.windows import Splitter, SubwordSplitter
 
@@ -61,8 +61,8 @@ class Transformer(Encoder):
         states = self.model(attention_mask=self._mask(batch.attention_mask), **inputs).logits  # (B, L, H)
         return states_of_words(states, batch)
 
-    def lean(self) -> Lean | None:
-        return Lean.of(self.model)
+    def known_layers(self) -> Layers | None:
+        return Layers.of(self.model)
 
     def save(self, folder: Path, classifier: nn.Linear) -> None:
         identity = getattr(self.model, self._classifier_name)

@@ -10,15 +10,13 @@ import inspect
 import itertools
 import json
 import math
-import textwrap
+import sys
 import types
 import typing
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
-
-import yaml
 
 from sequst.errors import UsageError, nearest, shorten
 from sequst.files import atomic_text
@@ -305,6 +303,8 @@ def to_dict(settings: Settings) -> dict[str, Any]:
 
 def load_settings(path: str | Path | None = None, overrides: Sequence[str] = (), **flags: Any) -> Settings:
     """Defaults, then a YAML file, then `a.b=value` overrides, then flags that are not None; the later wins."""
+    import yaml
+
     tree: dict[str, Any] = _read_yaml(Path(path)) if path is not None else {}
     for override in overrides:
         name, equals, text = override.partition("=")
@@ -330,6 +330,8 @@ def from_dict(tree: Mapping[str, Any], where: str = "settings") -> Settings:
 
 def dump(settings: Settings) -> str:
     """As YAML that `load_settings` reads."""
+    import yaml
+
     return str(yaml.safe_dump(to_dict(settings), sort_keys=False, allow_unicode=True))
 
 
@@ -339,6 +341,8 @@ def save_settings(settings: Settings, path: Path) -> None:
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
+    import yaml
+
     try:
         tree = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -434,16 +438,24 @@ def _describe(settings: Any, prefix: str) -> Iterator[Described]:
 def _field_docs(cls: type) -> dict[str, str]:
     """The string that stands under each field."""
     docs = _field_docs(cls.__base__) if cls.__base__ is not None and is_dataclass(cls.__base__) else {}
-    body = typing.cast(ast.ClassDef, ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]).body
-    for statement, after in itertools.pairwise(body):
+    for statement, after in itertools.pairwise(_class_bodies(cls.__module__)[cls.__name__]):
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
             if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
                 docs[statement.target.id] = str(after.value.value)
     return docs
 
 
+@functools.cache
+def _class_bodies(module: str) -> dict[str, list[ast.stmt]]:
+    """Of a module, parsed once for all of its classes."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {statement.name: statement.body for statement in tree.body if isinstance(statement, ast.ClassDef)}
+
+
 def template() -> str:
     """All settings with their defaults and docstrings, as YAML that `load_settings` reads."""
+    import yaml
+
     lines: list[str] = []
     group = ""
     for name, default, text in describe():

@@ -73,7 +73,7 @@ class ReplayedSteps(Steps):
     @staticmethod
     def fit(tagger: Tagger, objective: Objective) -> bool:
         """Whether steps can be recorded: on a GPU, of an encoder and an objective that never ask the CPU for anything."""
-        return tagger.device.type == "cuda" and tagger.encoder.lean() is not None and objective.recordable
+        return tagger.device.type == "cuda" and tagger.encoder.known_layers() is not None and objective.recordable
 
     def take(self, batch: Batch) -> Taken:
         batch = self._padded(batch)

@@ -14,6 +14,8 @@ from torch import Tensor
 
 from sequst.corpus.sentence import Sentence
 from sequst.errors import UsageError
+from sequst.tagger.batches import Batch
+from sequst.tagger.cores import on_all_cores
 from sequst.tagger.forward import forward_of
 from sequst.tagger.predicting import Gathered, Words
 from sequst.tagger.tagger import Tagger
@@ -94,7 +96,9 @@ def form_beliefs(
     chances = np.random.default_rng(draw).random(len(words) if draw is not None else 0)  # by word: no batch decides them
     found = Gathered(len(words))
     with forward_of(tagger) as forward:
-        for number, (batch, places) in enumerate(words.batches(forward.token_budget)):
+
+        def believe(item: tuple[int, tuple[Batch, NDArray[np.int64]]]) -> tuple[NDArray[np.int64], dict[str, Tensor | None]]:
+            number, (batch, places) = item
             decoded = forward.decode(batch)
             of_all = batch.owned_of(decoded.log_probs)
             label, drawn_from = batch.owned_of(decoded.labels), None
@@ -105,15 +109,18 @@ def form_beliefs(
             for log_probs in mc_passes(tagger, forward, batch, passes, seed + number):
                 sums.add(log_probs.flatten(1, 2)[:, batch.places])
             kept = {"none": None, "plain": of_all.exp(), "mean": sums.mean if passes else None}[probabilities]
-            found.add(
-                places,
-                labels=label,
-                plain_confidence=plain,
-                confidence=sums.confidence(label).float() if passes else plain,
-                information_gain=sums.information_gain().float() if passes else torch.zeros_like(plain),
-                probabilities=None if kept is None else kept.float(),
-                drawn_from=drawn_from,
-            )
+            return places, {
+                "labels": label,
+                "plain_confidence": plain,
+                "confidence": sums.confidence(label).float() if passes else plain,
+                "information_gain": sums.information_gain().float() if passes else torch.zeros_like(plain),
+                "probabilities": None if kept is None else kept.float(),
+                "drawn_from": drawn_from,
+            }
+
+        numbered = enumerate(words.batches(forward.token_budget, forward.chunk))
+        for places, values in on_all_cores(tagger, forward, believe, numbered):
+            found.add(places, values)
             advance(len(places))
     return Beliefs(starts=words.starts, **found.arrays(_EMPTY))  # type: ignore[arg-type]
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from sequst.corpus.sentence import Sentence
 from sequst.tagger.predicting import CHUNK, Prediction
 from sequst.tagger.tagger import Tagger
-from sequst.uncertainty.beliefs import form_beliefs
+from sequst.uncertainty.beliefs import Beliefs, form_beliefs
 
 PASSES = 20
 """T of the paper."""
@@ -38,19 +40,45 @@ class UncertainPrediction(Prediction):
 def annotate_with_uncertainty(
     tagger: Tagger, sentences: Iterable[Sentence], passes: int = PASSES, seed: int = 12, chunk: int = CHUNK
 ) -> Iterator[UncertainPrediction]:
-    """Predictions one by one, in order; holds `chunk` sentences at a time. The same seed gives the same numbers."""
-    stream = iter(sentences)
-    for number in itertools.count():
-        held = list(itertools.islice(stream, chunk))
-        if not held:
-            return
-        beliefs = form_beliefs(tagger, held, passes, seed + (number << 20))
-        for i, sentence in enumerate(held):
-            words = slice(beliefs.starts[i], beliefs.starts[i + 1])
-            yield UncertainPrediction(
-                sentence,
-                tuple(tagger.labels[label] for label in beliefs.labels[words]),
-                tuple(map(float, beliefs.plain_confidence[words])),
-                tuple(map(float, beliefs.confidence[words])),
-                tuple(map(float, beliefs.information_gain[words])),
-            )
+    """Predictions one by one, in order; holds two times `chunk` sentences: while those of one are looked at and more are read,
+    a thread forms beliefs of the next. The same seed gives the same numbers."""
+    stream, stopped = iter(sentences), threading.Event()
+
+    def go_on(words: int) -> None:
+        if stopped.is_set():
+            raise InterruptedError
+
+    coming: Future[Beliefs] | None = None
+    before: list[Sentence] = []
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            for number in itertools.count():
+                held, failure = _read(stream, chunk)
+                beliefs = coming.result() if coming is not None else None
+                if held:
+                    coming = pool.submit(form_beliefs, tagger, held, passes, seed + (number << 20), advance=go_on)
+                if beliefs is not None:
+                    yield from _predictions(tagger, before, beliefs)
+                if failure is not None:
+                    raise failure
+                if not held:
+                    return
+                before = held
+        finally:
+            stopped.set()  # whoever stops looking, or is interrupted, waits for no more than a batch
+
+
+def _read(stream: Iterator[Sentence], count: int) -> tuple[list[Sentence], Exception | None]:
+    """Some sentences, or none and why they cannot be read: what came before them is to come out first."""
+    try:
+        return list(itertools.islice(stream, count)), None
+    except Exception as error:
+        return [], error
+
+
+def _predictions(tagger: Tagger, sentences: list[Sentence], beliefs: Beliefs) -> Iterator[UncertainPrediction]:
+    tags = [tagger.labels[label] for label in beliefs.labels.tolist()]
+    numbers = [values.tolist() for values in (beliefs.plain_confidence, beliefs.confidence, beliefs.information_gain)]
+    for sentence, (start, end) in zip(sentences, itertools.pairwise(beliefs.starts.tolist()), strict=True):
+        words = slice(start, end)
+        yield UncertainPrediction(sentence, tuple(tags[words]), *(tuple(values[words]) for values in numbers))

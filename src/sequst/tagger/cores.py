@@ -1,0 +1,57 @@
+"""Batches on all cores of the CPU at once, each by one of them.
+
+Threads that share a product wait for one another at every step, and all of them for whatever else runs on one of their cores. A
+core that has a batch to itself waits for nobody, keeps it in its own cache, and does what is no product as well; and the
+numbers do not depend on how many cores there are.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+import torch
+
+from sequst.tagger.forward import Forward
+from sequst.tagger.tagger import Tagger
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def on_all_cores(tagger: Tagger, forward: Forward, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """What `work` makes of every item, in their order, without gradients.
+
+    One after the other where there is but one, and where the forward is not lean: the plain one draws from a generator that
+    all threads share.
+    """
+    stream, cores = iter(items), torch.get_num_threads()
+    first = list(itertools.islice(stream, 2))
+    rest = itertools.chain(first, stream)
+    if len(first) < 2 or forward.lean is None or tagger.device.type != "cpu":
+        yield from map(work, rest)
+        return
+    forward.lean.lay_out()
+    if cores < 2:
+        yield from map(work, rest)
+        return
+
+    def alone(item: T) -> R:
+        with torch.inference_mode():
+            return work(item)
+
+    waiting: deque[Future[R]] = deque()
+    pool = ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,))
+    try:
+        for item in rest:
+            waiting.append(pool.submit(alone, item))
+            if len(waiting) > 2 * cores:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(cores)  # the threads set it for themselves and for threads to come

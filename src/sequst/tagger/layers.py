@@ -1,0 +1,91 @@
+"""The layers of the BERT family, whatever an architecture calls their parts: what faster ways through it are made from."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+_ALIKE = ("BertModel", "RobertaModel", "XLMRobertaModel", "CamembertModel")
+_MPNET = "MPNetModel"
+
+
+class Layer(NamedTuple):
+    """The modules of a layer, in the order in which they act."""
+
+    query: nn.Linear
+    key: nn.Linear
+    value: nn.Linear
+    attention_dropout: nn.Dropout
+    output: nn.Linear
+    first_dropout: nn.Dropout
+    first_norm: nn.LayerNorm
+    up: nn.Linear
+    activation: Any
+    down: nn.Linear
+    second_dropout: nn.Dropout
+    second_norm: nn.LayerNorm
+
+
+class Layers(NamedTuple):
+    """Those of a model, with what is below them."""
+
+    base: Any
+    layers: list[Layer]
+
+    @classmethod
+    def of(cls, model: nn.Module) -> Layers | None:
+        """Of a `*ForTokenClassification`; none where its architecture is not one of those that are known here."""
+        base = getattr(model, getattr(model, "base_model_prefix", ""), None)
+        kind = type(base).__name__
+        if base is None or kind not in (*_ALIKE, _MPNET):
+            return None
+        config: Any = base.config
+        plain = getattr(config, "position_embedding_type", None) in (None, "absolute") and not config.chunk_size_feed_forward
+        if not plain or getattr(config, "is_decoder", False) or getattr(config, "add_cross_attention", False):
+            return None
+        return cls(base, [_mpnet_layer(layer) if kind == _MPNET else _bert_layer(layer) for layer in base.encoder.layer])
+
+    @property
+    def heads(self) -> int:
+        return int(self.base.config.num_attention_heads)
+
+    @property
+    def width(self) -> int:
+        return int(self.base.config.hidden_size)
+
+    @property
+    def gelu(self) -> bool:
+        """Whether its activation is GELU, by erf."""
+        return bool(self.base.config.hidden_act == "gelu")
+
+    def embeddings(self, input_ids: Tensor) -> Tensor:
+        """(B, L, H): the states below the first layer, without dropout."""
+        return self.base.embeddings(input_ids=input_ids)  # type: ignore[no-any-return]
+
+    @property
+    def embeddings_dropout(self) -> float:
+        return float(self.base.embeddings.dropout.p)
+
+    def position_bias(self, length: int, device: torch.device) -> Tensor | None:
+        """(heads, L, L): what is added to the scores of attention, where an architecture has such a thing."""
+        if not hasattr(self.base.encoder, "compute_position_bias"):
+            return None
+        return self.base.encoder.compute_position_bias(torch.empty(1, length, device=device))[0]  # type: ignore[no-any-return]
+
+
+def _bert_layer(layer: Any) -> Layer:
+    inner, outer = layer.attention.self, layer.attention.output
+    attention = (inner.query, inner.key, inner.value, inner.dropout, outer.dense, outer.dropout, outer.LayerNorm)
+    return Layer(*attention, *_feed_forward(layer))
+
+
+def _mpnet_layer(layer: Any) -> Layer:
+    inner, outer = layer.attention.attn, layer.attention
+    return Layer(inner.q, inner.k, inner.v, inner.dropout, inner.o, outer.dropout, outer.LayerNorm, *_feed_forward(layer))
+
+
+def _feed_forward(layer: Any) -> tuple[nn.Linear, Any, nn.Linear, nn.Dropout, nn.LayerNorm]:
+    up, down = layer.intermediate, layer.output
+    return up.dense, up.intermediate_act_fn, down.dense, down.dropout, down.LayerNorm
