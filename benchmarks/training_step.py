@@ -1,6 +1,6 @@
 """What a student's training costs: words a second, ours and a transformers Trainer with the same loss, batch size and steps.
 
-python benchmarks/training_step.py [--json FILE] [--device cpu|cuda] [--encoder minilm] [--sentences N] [--steps N]
+python benchmarks/training_step.py [--json FILE] [--device cpu|cuda] [--encoder minilm] [--sentences N] [--steps N] [--eager 1]
 
 The loss is that of SeqUST's student: PHCE of the selected words and GCR with K = 3 perturbations. Every contender begins with
 the same weights and takes the same number of steps of 32 sentences at the same rates; time is that of the whole call, so
@@ -8,7 +8,7 @@ ours pays for the graphs that it records.
 
 - Trainer: at its defaults
 - Trainer, bf16 and like lengths: `bf16` (on a GPU) and `train_sampling_strategy="group_by_length"`
-- ours without graphs: the same loop, every kernel launched by itself; on a GPU
+- ours without graphs: the same loop, every kernel launched by itself; on a GPU, unless `--eager 0`
 - ours
 
 That all learn the same is checked first: the mean loss of the last fifth of the steps, over all words, must be alike.
@@ -129,7 +129,7 @@ def ours(tagger: Tagger, known: Examples, steps: int, bf16: bool) -> list[float]
 
 
 def main() -> None:
-    options = common.parser(__doc__, encoder="minilm", sentences=3200, steps=400, repeats=3).parse_args()
+    options = common.parser(__doc__, encoder="minilm", sentences=3200, steps=400, repeats=3, eager=1).parse_args()
     on_gpu = options.device == "cuda"
     data, sentences = common.sentences(options.sentences)
     with tempfile.TemporaryDirectory() as folder:
@@ -154,7 +154,7 @@ def main() -> None:
             "Trainer, bf16 and like lengths": lambda: trainer(tagger, known, options.steps, Path(folder), **grouped),
             "ours": lambda: ours(tagger, known, options.steps, on_gpu),
         }
-        if on_gpu:
+        if on_gpu and options.eager:
             calls["ours without graphs"] = lambda: without_graphs(lambda: ours(tagger, known, options.steps, on_gpu))
         contenders = {name: contender(name, call) for name, call in calls.items()}
         common.interleaved(contenders, 1)  # kernels are built and memory is taken
