@@ -195,8 +195,8 @@ def has_attention(contender: Contender, tagger: Tagger, sentences: list[Sentence
 
 
 def main() -> None:
-    parser = common.parser(__doc__, encoder="minilm", sentences=96, slow=0, passes=20, repeats=3)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    threads = torch.get_num_threads()
+    parser = common.parser(__doc__, encoder="minilm", sentences=1000, slow=0, passes=20, repeats=3, threads=threads)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     data, sentences = common.sentences(options.sentences)

@@ -11,10 +11,8 @@ times as long all took as a tenth, `lines` that every sentence came out, in orde
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -22,6 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import common
 import torch
 import transformers
 
@@ -116,21 +115,12 @@ def measure(folder: Path, sentences: int, passes: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, default=None)
-    parser.add_argument("--sentences", type=int, default=1_000_000)
-    parser.add_argument("--passes", type=int, default=20)
+    parser = common.parser(__doc__, sentences=1_000_000, passes=20)
     parser.add_argument("--folder", type=Path, default=None, help="where the files are written; else the system's own")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         found = measure(Path(folder), options.sentences, options.passes)
-    found |= {
-        "sentences": options.sentences, "passes": options.passes, "cores": os.cpu_count(), "threads": torch.get_num_threads(),
-        "machine": platform.processor() or platform.machine(), "python": platform.python_version(), "torch": torch.__version__,
-    }  # fmt: skip
-    print(json.dumps(found, indent=2))
-    if options.json is not None:
-        options.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    common.tell({**found, "sentences": options.sentences, "passes": options.passes, **common.machine("cpu")}, options.json)
 
 
 if __name__ == "__main__":

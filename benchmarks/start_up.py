@@ -16,10 +16,7 @@ bytecode, does not count.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -28,8 +25,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import torch
-import transformers
+import common
 
 from sequst.tagger.tagger import Tagger
 
@@ -79,19 +75,10 @@ def measure(folder: Path, repeats: int, encoder: str = "minilm") -> dict[str, An
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, default=None)
-    parser.add_argument("--repeats", type=int, default=5)
-    options = parser.parse_args()
+    options = common.parser(__doc__, repeats=5).parse_args()
     with tempfile.TemporaryDirectory() as folder:
         found = measure(Path(folder), options.repeats)
-    found |= {
-        "repeats": options.repeats, "cores": os.cpu_count(), "machine": platform.processor() or platform.machine(),
-        "python": platform.python_version(), "torch": torch.__version__, "transformers": transformers.__version__,
-    }  # fmt: skip
-    print(json.dumps(found, indent=2))
-    if options.json is not None:
-        options.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    common.tell({**found, "repeats": options.repeats, **common.machine("cpu")}, options.json)
 
 
 if __name__ == "__main__":

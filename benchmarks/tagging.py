@@ -17,29 +17,21 @@ classifier, which has learnt nothing, is drawn wide.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import platform
-import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import common
 import numpy as np
 import torch
 import transformers
 
-from sequst.corpus.generated import generate
 from sequst.corpus.sentence import Sentence
-from sequst.experiments.benchmarks import read_part
 from sequst.tagger.batches import collate
 from sequst.tagger.predicting import annotate
 from sequst.tagger.tagger import Tagger
 
-LABELS = ["O", *(f"{place}-{type_}" for type_ in ("PER", "LOC", "ORG", "MISC") for place in "BI")]
 ROWS = 32
 Contender = Callable[[list[Sentence]], list[list[str]]]
 """The tags of every sentence."""
@@ -153,20 +145,13 @@ def measure(tagger: Tagger, sentences: list[Sentence], device: str, threads: int
         agree = {name: agreement(expected, contender(few)) for name, contender in found.items()}
         for name, share in agree.items():
             assert share >= (0.9 if "int8" in name else 0.999), f"{name} does not give the same tags: {share:.4f}"
-        times: dict[str, list[float]] = {name: [] for name in found}
-        for _ in range(repeats):
-            for name, contender in found.items():
-                begun = time.perf_counter()
-                contender(sentences)
-                times[name].append(time.perf_counter() - begun)
+        calls = {name: lambda contender=contender: contender(sentences) for name, contender in found.items()}
+        times = common.interleaved(calls, repeats)
     words = sum(map(len, sentences))
-    speed = {name: words / statistics.median(taken) for name, taken in times.items()}
+    speed = common.rates(times, words)
     return {
-        "words_a_second": {
-            name: {"median": speed[name], "least": words / max(taken), "most": words / min(taken)}
-            for name, taken in times.items()
-        },
-        "ratio": {name: speed["ours"] / value for name, value in speed.items() if name != "ours"},
+        "words_a_second": speed,
+        "ratio": {name: speed["ours"]["median"] / rate["median"] for name, rate in speed.items() if name != "ours"},
         "agreement": agree,
         "left_out": left_out,
         "words": words,
@@ -174,31 +159,16 @@ def measure(tagger: Tagger, sentences: list[Sentence], device: str, threads: int
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, default=None)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--encoder", default="minilm")
-    parser.add_argument("--sentences", type=int, default=1000)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    options = parser.parse_args()
+    threads = torch.get_num_threads()
+    options = common.parser(__doc__, encoder="minilm", sentences=1000, repeats=3, threads=threads).parse_args()
     torch.set_num_threads(options.threads)
-    data = os.environ.get("SEQUST_DATA")
-    pool = read_part(Path(data), "conll03", "train") if data else generate().pool
-    sentences = pool[:: max(1, len(pool) // options.sentences)][: options.sentences]
-    tagger = Tagger.from_encoder(options.encoder, LABELS, seed=1, max_length=128)
+    data, sentences = common.sentences(options.sentences)
+    tagger = Tagger.from_encoder(options.encoder, common.LABELS, seed=1, max_length=128)
     with torch.no_grad():
         tagger.head.linear.weight.mul_(50)
     found = measure(tagger, sentences, options.device, options.threads, options.repeats)
-    found |= {
-        "sentences": len(sentences), "encoder": options.encoder, "data": "conll03" if data else "generated",
-        "threads": options.threads, "repeats": options.repeats,
-        "machine": torch.cuda.get_device_name() if options.device == "cuda" else platform.processor() or platform.machine(),
-        "torch": torch.__version__, "transformers": transformers.__version__,
-    }  # fmt: skip
-    print(json.dumps(found, indent=2))
-    if options.json is not None:
-        options.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    more = {"sentences": len(sentences), "encoder": options.encoder, "data": data, "repeats": options.repeats}
+    common.tell({**found, **more, **common.machine(options.device)}, options.json)
 
 
 if __name__ == "__main__":

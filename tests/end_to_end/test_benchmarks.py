@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
+import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +17,60 @@ from sequst.tagger.tagger import Tagger
 REPOSITORY = Path(__file__).parent.parent.parent
 
 
-def benchmark(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(f"benchmark_{name}", REPOSITORY / "benchmarks" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture(autouse=True)
+def beside_the_benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks"))
+    monkeypatch.delenv("SEQUST_DATA", raising=False)
+
+
+def told(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *options: str) -> Any:
+    """What a benchmark writes that is run with these options."""
+    monkeypatch.setattr(sys, "argv", [name, f"--json={tmp_path / 'found.json'}", *options])
+    importlib.import_module(name).main()
+    return json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
+
+
+def test_mc_dropout(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = (f"--encoder={tiny_encoder}", "--sentences=8", "--passes=2", "--repeats=1")
+    found = told("mc_dropout", monkeypatch, tmp_path, *options)
+    speed = {name: rate["median"] for name, rate in found["words_a_second"].items()}
+    assert found["ratio_naive"] == pytest.approx(speed["ours"] / speed["usual loop"])
+    assert found["ratio_sorted"] == pytest.approx(speed["ours"] / speed["sorted and streamed"])
+    assert 0 < found["share_of_limit"] < 1
+    assert all(each["attention_dropout"] for each in found["agreement"].values())
+
+
+def test_mc_dropout_notices_another_computation(tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    script, common = importlib.import_module("mc_dropout"), importlib.import_module("common")
+    tagger = Tagger.from_encoder(tiny_encoder, common.LABELS, seed=1)
+    monkeypatch.setattr(script, "ours", lambda tagger, sentences, passes: script.usual_loop(tagger, sentences, passes) + 0.05)
+    with pytest.raises(AssertionError, match="ours is not the same computation"):
+        script.check(tagger, generate().test[:4])
+
+
+def test_training_step(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = (f"--encoder={tiny_encoder}", "--sentences=64", "--steps=10", "--repeats=1")
+    found = told("training_step", monkeypatch, tmp_path, *options)
+    assert set(found["loss_of_the_last_fifth"]) == {"Trainer", "Trainer, bf16 and like lengths", "ours"}
+    assert found["ratio_trainer"] > 0
+
+
+def test_whole_run(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = importlib.import_module("whole_run")
+    short = {"epochs": 0.1, "min_steps": 30}
+    settings = {"method": "sequst", "max_rounds": 1, "teacher": short, "student": short, "retune": short}
+    monkeypatch.setattr(script, "SETTINGS", {**settings, "uncertainty": {"passes": 2}})
+    monkeypatch.setattr(script, "POOL", 30)
+    found = told("whole_run", monkeypatch, tmp_path, f"--encoder={tiny_encoder}", "--plain=1")
+    for name in ("ours", "plain path"):
+        [line] = found[name]["runs"]
+        assert set(line["phases"]) == {"teacher", "beliefs", "student", "retune"}
+        assert sum(line["phases"].values()) + line["rest"] == pytest.approx(line["seconds"])
 
 
 def test_tagging(tiny_encoder: str) -> None:
-    script = benchmark("tagging")
-    tagger = Tagger.from_encoder(tiny_encoder, script.LABELS, seed=1)
+    script, common = importlib.import_module("tagging"), importlib.import_module("common")
+    tagger = Tagger.from_encoder(tiny_encoder, common.LABELS, seed=1)
     tagger.head.linear.weight.data.mul_(30)
     found = script.measure(tagger, generate().test[:40], "cpu", 1, 1)
     assert found["agreement"].pop("ours") == 1.0
@@ -37,14 +81,14 @@ def test_tagging(tiny_encoder: str) -> None:
 
 @pytest.mark.timeout(600)
 def test_memory(tmp_path: Path) -> None:
-    found = benchmark("memory").measure(tmp_path, 200, 2)
+    found = importlib.import_module("memory").measure(tmp_path, 200, 2)
     assert len(found["at_every_tenth_megabytes"]) == 9
     assert found["over_the_model_megabytes"] < 1000
 
 
 @pytest.mark.timeout(600)
 def test_start_up(tmp_path: Path, tiny_encoder: str) -> None:
-    seconds = benchmark("start_up").measure(tmp_path, 1, tiny_encoder)["seconds"]
+    seconds = importlib.import_module("start_up").measure(tmp_path, 1, tiny_encoder)["seconds"]
     assert (
         seconds["python"]["median"]
         < seconds["help"]["median"]
