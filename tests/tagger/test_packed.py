@@ -8,9 +8,14 @@ import torch
 from tests.tagger.test_lean import MODELS, batch_of
 from torch import Tensor
 
+from sequst.corpus.generated import generate
+from sequst.tagger.forward import Forward
 from sequst.tagger.kernels import Drop, Spans, plain
 from sequst.tagger.layers import Layers
 from sequst.tagger.packed import AT_ONCE, Packed, _shares
+from sequst.tagger.predicting import Words
+from sequst.tagger.tagger import Tagger
+from sequst.uncertainty.passes import mc_passes
 
 
 @pytest.fixture(params=MODELS)
@@ -74,6 +79,42 @@ def test_passes_at_once_are_passes_one_by_one(model: Any) -> None:
     assert several.shape == (3, *one.shape)
     for each in several:
         torch.testing.assert_close(each[batch.word_mask], one[batch.word_mask])
+
+
+@pytest.mark.parametrize("head", ["softmax", "crf"])
+def test_words_of_windows_are_found(tiny_encoder: str, head: str) -> None:
+    """Sub-words that speak for no word, words that another window owns, rows of other lengths: as the tagger has them."""
+    tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-x", "I-x"], seed=2, max_length=12, overlap=4, head=head)
+    known = tagger.encoder.known_layers()
+    assert known is not None
+    fast = Packed(known, plain, torch.float32)
+    with torch.inference_mode():
+        for batch, _ in Words(tagger, generate().test[:20]).batches(200):
+            torch.testing.assert_close(
+                fast.hidden(batch)[batch.word_mask], tagger.hidden(batch)[batch.word_mask], atol=2e-5, rtol=1e-4
+            )
+
+
+def test_passes_are_those_of_the_plain_path_within_chance(tiny_encoder: str) -> None:
+    tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-x", "I-x"], seed=2)
+    with torch.no_grad():
+        tagger.head.linear.weight.mul_(30)
+    [(batch, _)] = Words(tagger, generate().test[:4]).batches(10_000)
+    known = tagger.encoder.known_layers()
+    assert known is not None
+    count, found = 400, []
+    with torch.inference_mode():
+        for packed in (Packed(known, plain, torch.float32), None):
+            forward = Forward(tagger)
+            forward.lean, forward.packed = None, packed
+            runs = torch.cat([p[:, batch.owned].exp() for p in mc_passes(tagger, forward, batch, count, 7)])
+            assert len(runs) == count
+            found.append((runs.mean(0), runs.var(0)))
+    (mean, spread), (plain_mean, plain_spread) = found
+    apart = (mean - plain_mean) / ((spread + plain_spread) / count).sqrt()
+    assert apart.abs().max() < 5
+    assert apart.pow(2).mean() < 1.6
+    assert (spread.mean() / plain_spread.mean()).item() == pytest.approx(1.0, abs=0.1)
 
 
 def test_shares_are_even_and_fit() -> None:

@@ -33,6 +33,8 @@ class Head(nn.Module):
     """What the two have in common."""
 
     kind: str
+    recordable = False
+    """Whether its loss asks a GPU for nothing, so that a step can be recorded."""
     mean: Tensor
     scale: Tensor
 
@@ -105,6 +107,7 @@ class SoftmaxHead(Head):
     """Every word for itself."""
 
     kind = "softmax"
+    recordable = True
 
     def chain(self, scores: Tensor, rows: Rows) -> Chain:
         """Words that know nothing of each other are a chain without transitions."""

@@ -29,7 +29,8 @@ class _Begun(NamedTuple):
     states: Tensor  # (N, H) embeddings of the sub-words
     spans: Spans
     bias: Tensor | None  # (heads, 2 x longest - 1)
-    words: Tensor  # (B x W,) where the first sub-word of every word is
+    speakers: Tensor  # (M,) which of the N sub-words speak for a word
+    words: Tensor  # (B x W,) which of the M speaks for each word; any for one that is padding
 
 
 class _Layer(NamedTuple):
@@ -90,11 +91,13 @@ class Packed:
             states = self._known.embeddings(batch.input_ids).flatten(0, 1)[moved(torch.from_numpy(flat), device)]
             places = self._known.position_bias(longest, device)  # (heads, L, L)
             bias = None if places is None else torch.cat([places[:, 1:, 0].flip(-1), places[:, 0]], -1).float().contiguous()
-        words = (on_device[:-1, None] + batch.heads).flatten()
-        return _Begun(states, Spans(on_device, int(starts[-1]), longest), bias, words)
+        there = np.arange(batch.heads.shape[1]) < np.array(batch.lengths)[:, None]  # (B, W)
+        speakers = (on_device[:-1, None] + batch.heads).flatten()[moved(torch.from_numpy(np.flatnonzero(there)), device)]
+        words = moved(torch.from_numpy(there.cumsum() - 1).clamp(min=0), device)
+        return _Begun(states, Spans(on_device, int(starts[-1]), longest), bias, speakers, words)
 
     def _finish(self, begun: _Begun, states: Tensor, keys: np.random.Generator | None) -> Tensor:
-        """(P, N, H): the states of the last layer."""
+        """(P, M, H): the states of the last layer, of sub-words that speak for a word: nobody looks at others."""
         kernels, spans = self._kernels, begun.spans
 
         def drop(dropout: nn.Dropout) -> Drop | None:
@@ -108,12 +111,16 @@ class Packed:
                 seen = kernels.attention(
                     F.linear(states, *layer.qkv), spans, self._known.heads, begun.bias, drop(known.attention_dropout)
                 )
+                if layer is self._layers[-1]:
+                    seen, states = (
+                        x.view(-1, spans.tokens, x.shape[1])[:, begun.speakers].flatten(0, 1) for x in (seen, states)
+                    )
                 states = kernels.add_norm(F.linear(seen, *layer.output), states, known.first_norm, drop(known.first_dropout))
                 inner = (
                     kernels.up_gelu(states, *layer.up) if self._known.gelu else known.activation(F.linear(states, *layer.up))
                 )
                 states = kernels.add_norm(F.linear(inner, *layer.down), states, known.second_norm, drop(known.second_dropout))
-        return states.view(-1, spans.tokens, states.shape[-1])
+        return states.view(-1, len(begun.speakers), states.shape[-1])
 
     def _joined(self, *parts: nn.Linear) -> tuple[Tensor, Tensor]:
         weight, bias = torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])

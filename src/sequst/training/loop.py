@@ -94,7 +94,8 @@ def fit(
     learners = nn.ModuleDict({"tagger": tagger} | ({"nets": objective.nets} if objective.nets is not None else {}))
     learners.to(accelerator.device)
     recorded = ReplayedSteps.fit(tagger, objective)
-    optimizer = accelerator.prepare(_optimizer(tagger, objective, phase, chain_rate, recorded))
+    # not prepared by Accelerate, which would remember it, its state and the weights for as long as the run lasts
+    optimizer = _optimizer(tagger, objective, phase, chain_rate, recorded)
     at = _Position.restore(state, learners, optimizer)
     parts = (tagger, objective, learners, optimizer, accelerator, phase.max_gradient_norm)
     take = ReplayedSteps(*parts, rows=phase.batch_size).take if recorded else Steps(*parts).take

@@ -72,8 +72,9 @@ class ReplayedSteps(Steps):
 
     @staticmethod
     def fit(tagger: Tagger, objective: Objective) -> bool:
-        """Whether steps can be recorded: on a GPU, of an encoder and an objective that never ask the CPU for anything."""
-        return tagger.device.type == "cuda" and tagger.encoder.known_layers() is not None and objective.recordable
+        """Whether steps can be recorded: on a GPU, of an encoder, a head and an objective that ask the CPU for nothing."""
+        known = tagger.encoder.known_layers() is not None and tagger.head.recordable
+        return tagger.device.type == "cuda" and known and objective.recordable
 
     def take(self, batch: Batch) -> Taken:
         batch = self._padded(batch)
@@ -103,15 +104,22 @@ class ReplayedSteps(Steps):
 
     def _record(self, batch: Batch) -> _Recorded:
         graph = torch.cuda.CUDAGraph()
+        generators = [torch.cuda.default_generators[self._tagger.device.index or 0], *self._objective.generators]
+        before = [generator.clone_state() for generator in generators]
         for generator in self._objective.generators:
             graph.register_generator_state(generator)
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
-            graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
             try:
-                taken = self._take(batch)
-            finally:
-                graph.capture_end()
+                graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+                try:
+                    taken = self._take(batch)
+                finally:
+                    graph.capture_end()
+            except RuntimeError:
+                for generator, state in zip(generators, before, strict=True):
+                    generator.graphsafe_set_state(state)  # one that a recording was broken off with draws no more
+                raise
         torch.cuda.current_stream().wait_stream(self._stream)
         return _Recorded(graph, batch, taken)
 
