@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 
@@ -8,7 +9,7 @@ import pytest
 import torch
 
 from sequst.corpus.generated import generate
-from sequst.tagger.cores import on_all_cores
+from sequst.tagger.cores import _threads, on_all_cores
 from sequst.tagger.forward import forward_of
 from sequst.tagger.predicting import label_words
 from sequst.tagger.tagger import Tagger
@@ -72,3 +73,13 @@ def test_words_are_counted_as_batches_are_done(tagger: Tagger, cores: int) -> No
     done: list[int] = []
     form_beliefs(tagger, sentences, 1, 5, advance=done.append)
     assert sum(done) == sum(map(len, sentences))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_process_has_threads_of_its_own() -> None:
+    _threads(2)
+    child = os.fork()
+    if child == 0:
+        os._exit(_threads.cache_info().currsize)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert _threads.cache_info().currsize > 0

@@ -7,10 +7,12 @@ numbers do not depend on how many cores there are.
 
 from __future__ import annotations
 
+import functools
 import itertools
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 import torch
@@ -43,8 +45,7 @@ def on_all_cores(tagger: Tagger, forward: Forward, work: Callable[[T], R], items
         with torch.inference_mode():
             return work(item)
 
-    waiting: deque[Future[R]] = deque()
-    pool = ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,))
+    pool, waiting = _threads(cores), deque[Future[R]]()
     try:
         for item in rest:
             waiting.append(pool.submit(alone, item))
@@ -53,5 +54,17 @@ def on_all_cores(tagger: Tagger, forward: Forward, work: Callable[[T], R], items
         while waiting:
             yield waiting.popleft().result()
     finally:
-        pool.shutdown(cancel_futures=True)
+        for future in waiting:
+            future.cancel()
+        wait(waiting)
         torch.set_num_threads(cores)  # the threads set it for themselves and for threads to come
+
+
+@functools.cache
+def _threads(count: int) -> ThreadPoolExecutor:
+    """Those of this process, kept: what products set aside for a thread is not given back when it ends."""
+    return ThreadPoolExecutor(count, initializer=torch.set_num_threads, initargs=(1,))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_threads.cache_clear)  # a child has none of its parent's threads
