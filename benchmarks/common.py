@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 import transformers
@@ -20,6 +22,7 @@ from sequst.corpus.sentence import Sentence
 from sequst.experiments.benchmarks import read_part
 from sequst.tagger.pretrained import load_tokenizer
 from sequst.tagger.tagger import Tagger
+from sequst.tagger.transformer import Transformer
 
 LABELS = ["O", *(f"{place}-{type_}" for type_ in ("PER", "LOC", "ORG", "MISC") for place in "BI")]
 SHAPES: dict[str, Callable[[], Any]] = {
@@ -56,6 +59,13 @@ def encoder(name: str, folder: Path) -> str:
     SHAPES[name]().save_pretrained(folder)
     load_tokenizer(os.environ.get("SEQUST_TOKENIZER", "minilm")).save_pretrained(folder)
     return str(folder)
+
+
+@contextlib.contextmanager
+def plain_path() -> Iterator[None]:
+    """Within it encoders go through transformers' own forward, and training steps kernel by kernel."""
+    with mock.patch.object(Transformer, "known_layers", return_value=None):
+        yield
 
 
 def interleaved(contenders: dict[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:

@@ -17,10 +17,8 @@ import statistics
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import common
 
@@ -28,9 +26,7 @@ from sequst.corpus.generated import generate
 from sequst.corpus.sampling import sample
 from sequst.experiments.benchmarks import read_part
 from sequst.methods.running import train
-from sequst.tagger.packed import Packed
 from sequst.training.progress import Silent
-from sequst.training.steps import ReplayedSteps
 
 POOL = 4000
 SETTINGS = {"method": "sequst", "max_rounds": 5, "patience": 5, "student": {"epochs": 4}}
@@ -50,15 +46,6 @@ class Clock(Silent):
         self.seconds[self._name] += time.perf_counter() - self._begun
 
 
-@contextlib.contextmanager
-def plain_path() -> Iterator[None]:
-    with (
-        mock.patch.object(ReplayedSteps, "fit", staticmethod(lambda tagger, objective: False)),
-        mock.patch.object(Packed, "of", classmethod(lambda cls, lean: None)),
-    ):
-        yield
-
-
 def one_run(options: Any, encoder: str, seed: int, plain: bool) -> dict[str, Any]:
     data = os.environ.get("SEQUST_DATA")
     corpus = read_part(Path(data), options.dataset, "train") if data else generate().pool
@@ -66,7 +53,7 @@ def one_run(options: Any, encoder: str, seed: int, plain: bool) -> dict[str, Any
     split = sample(corpus, 10, seed=seed)
     pool = random.Random(seed).sample(split.unlabeled, len(split.unlabeled))[:POOL]
     clock = Clock()
-    with tempfile.TemporaryDirectory() as folder, plain_path() if plain else contextlib.nullcontext():
+    with tempfile.TemporaryDirectory() as folder, common.plain_path() if plain else contextlib.nullcontext():
         begun = time.perf_counter()
         result = train(
             split.labeled, Path(folder) / "run", dev=split.dev, unlabeled=pool, test=test, encoder=encoder, seed=seed,

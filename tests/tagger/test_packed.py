@@ -123,7 +123,9 @@ def test_shares_are_even_and_fit() -> None:
     assert _shares(20, 10 * AT_ONCE) == [1] * 20
     assert _shares(0, 100) == []
     assert sum(_shares(20, 9000)) == 20
-    assert max(_shares(20, 9000)) * 9000 <= AT_ONCE
+    for passes, tokens in ((20, 9000), (9, 14000), (7, 30000), (20, 65536)):
+        assert sum(_shares(passes, tokens)) == passes
+        assert max(_shares(passes, tokens)) * tokens <= AT_ONCE
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5])

@@ -4,6 +4,7 @@ import copy
 import functools
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from sequst.objectives.masked import CrossEntropy, HuberisedCrossEntropy
 from sequst.tagger.batches import Batch, collate
 from sequst.tagger.pretrained import load_tokenizer
 from sequst.tagger.tagger import Tagger, labels_of
+from sequst.tagger.windows import Window
 from sequst.training import loop
 from sequst.training.loop import Diverged, Examples, Hooks, fit
 from sequst.training.objective import Objective
@@ -121,6 +123,48 @@ def test_looking_later_finds_the_step_all_the_same(
     assert equal(weights(tagger), seen[good])
 
 
+def test_only_what_depends_on_its_batch_alone_is_recorded() -> None:
+    """What a method adds to a step, an unlabelled batch, a turn, a weigher, would stay as it was when it was recorded."""
+    from sequst.methods.cvt import CrossViews
+    from sequst.methods.vat import LabelledAndAdversarial
+
+    assert LabelledWords.recordable
+    assert not LabelledAndAdversarial.recordable
+    assert not CrossViews.recordable
+    assert not PseudoLabelledWords(CrossEntropy(), weigher=SimpleNamespace(nets=torch.nn.Linear(1, 1))).recordable  # type: ignore[arg-type]
+
+
+def test_a_phase_that_is_resumed_and_diverges_leaves_good_weights(tiny_encoder: str, split: Split) -> None:
+    states: list[Any] = []
+    run(tiny_encoder, split, Hooks(save=functools.partial(keep, states), save_every=0))
+    calls = 0
+
+    class Breaking(LabelledWords):
+        def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+            nonlocal calls
+            calls += 1
+            loss, values = super().loss(tagger, batch)
+            return (loss * math.nan if calls == 2 else loss), values
+
+    tagger, examples = start(tiny_encoder, split)
+    first = states[0]["position"]["step"]
+    with pytest.raises(Diverged) as stop:
+        fit(tagger, examples, Breaking(), SHORT, make_accelerator(Settings(device="cpu"), 0), 7, Hooks(), states[0])
+    assert (stop.value.step, stop.value.good_step) == (first + 2, first)
+    assert all(value.isfinite().all() for value in weights(tagger).values())
+
+
+def test_padding_stays_within_the_bound_of_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
+    tagger: Any = SimpleNamespace(max_length=512, pad_id=0)
+    steps = ReplayedSteps(tagger, None, None, None, None, None, rows=128, tokens=16384)
+    for length, count, rows in ((500, 32, 32), (512, 32, 33), (500, 20, 32), (20, 100, 128), (20, 128, 128), (24, 128, 129)):
+        windows = [Window(0, 0, [1] * length, [1], (0, 1)) for _ in range(count)]
+        batch = steps._padded(collate(windows, list(range(count)), 0))
+        assert len(batch.input_ids) == rows
+        assert not batch.attention_mask.all()
+
+
 def test_steps_on_a_cpu_are_not_recorded(tiny_encoder: str, split: Split) -> None:
     tagger, _ = start(tiny_encoder, split)
     assert not ReplayedSteps.fit(tagger, LabelledWords())
@@ -146,6 +190,10 @@ def encoder_of(kind: str, tiny_encoder: str, folder: Path) -> str:
 def student(width: int) -> PseudoLabelledWords:
     noise = GaussianConsistency(width, 3, weight=0.5, samples=2, prior=0.1, start="identity", detach=True, selected_only=False)
     return PseudoLabelledWords(HuberisedCrossEntropy(10.0, warmup=0.3), noise)
+
+
+def refuse(steps: ReplayedSteps, batch: Batch) -> Any:
+    raise RuntimeError("not today")
 
 
 def keep(states: list[Any], state: Any) -> None:
@@ -176,9 +224,11 @@ def test_replayed_steps_are_the_steps(
         windows = tagger.splitter.windows([s.words for s in split.labeled])
         selected = [[i % 3 != 0 for i in range(len(s))] for s in split.labeled]
         examples = Examples(windows, [tagger.label_ids(s.tags or ()) for s in split.labeled], selected)
-        monkeypatch.setattr(ReplayedSteps, "_works_at_first", recorded)
-        accelerator = make_accelerator(Settings(device="cuda", precision=precision), 0)
-        fit(tagger, examples, make(tagger.encoder.width), phase, accelerator, 7, Hooks(**hooks), state)
+        with pytest.MonkeyPatch.context() as patch:
+            if not recorded:  # then it goes on step by step, with the same padding
+                patch.setattr(ReplayedSteps, "_record", refuse)
+            accelerator = make_accelerator(Settings(device="cuda", precision=precision), 0)
+            fit(tagger, examples, make(tagger.encoder.width), phase, accelerator, 7, Hooks(**hooks), state)
         return weights(tagger)
 
     for make in (lambda width: LabelledWords(), student):
@@ -200,20 +250,46 @@ def test_a_crf_is_trained_step_by_step(tiny_encoder: str, split: Split) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("place", ["loss", "clip"])
 def test_what_cannot_be_recorded_is_done_step_by_step(
-    tiny_encoder: str, split: Split, caplog: pytest.LogCaptureFixture
+    place: str, tiny_encoder: str, split: Split, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A recording that breaks off, before or after the gradients are there, leaves nothing behind."""
+
     class Asking(LabelledWords):
         def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
             loss, values = super().loss(tagger, batch)
-            return loss * (1.0 if float(loss.detach()) > 0 else 0.5), values
+            if place == "loss":
+                float(loss.detach())
+            return loss, values
 
     found = []
-    for recordable in (True, False):
+    for way in ("broken off", "never begun"):
         tagger, examples = start(tiny_encoder, split)
-        objective = Asking()
-        objective.recordable = recordable
-        fit(tagger.to("cuda"), examples, objective, SHORT, make_accelerator(Settings(device="cuda"), 0), 7, Hooks())
+        accelerator = make_accelerator(Settings(device="cuda"), 0)
+        if place == "clip":
+            clip = accelerator.clip_grad_norm_
+
+            def asking(*arguments: Any, clip: Any = clip) -> Any:
+                norm = clip(*arguments)
+                float(norm)
+                return norm
+
+            accelerator.clip_grad_norm_ = asking
+        with pytest.MonkeyPatch.context() as patch:
+            if way == "never begun":
+                patch.setattr(ReplayedSteps, "_record", refuse)
+            fit(tagger.to("cuda"), examples, Asking(), SHORT, accelerator, 7, Hooks())
         found.append(weights(tagger))
     assert "without CUDA graphs" in caplog.text
-    assert all(value.isfinite().all() for value in found[0].values())
+    assert equal(*found)
+
+
+@pytest.mark.gpu
+def test_a_state_from_a_cpu_goes_on(tiny_encoder: str, split: Split) -> None:
+    states: list[Any] = []
+    run(tiny_encoder, split, Hooks(save=functools.partial(keep, states), save_every=0))
+    tagger, examples = start(tiny_encoder, split)
+    accelerator = make_accelerator(Settings(device="cuda"), 0)
+    fit(tagger.to("cuda"), examples, LabelledWords(), SHORT, accelerator, 7, Hooks(), states[0])
+    assert all(value.isfinite().all() for value in weights(tagger).values())

@@ -34,15 +34,29 @@ def test_every_sentence_comes_out_with_the_beliefs_of_its_chunk(tagger: Tagger, 
         assert [tag for prediction in mine for tag in prediction.tags] == [tagger.labels[i] for i in beliefs.labels]
 
 
-def test_what_was_read_before_a_malformed_place_comes_out(tagger: Tagger) -> None:
+@pytest.mark.parametrize("count", [0, 3, 12, 14])
+@pytest.mark.parametrize("lean", [True, False])
+def test_what_was_read_before_a_malformed_place_comes_out(tagger: Tagger, count: int, lean: bool) -> None:
     def sentences() -> Iterator[Sentence]:
-        yield from generate().test[:12]
-        raise ValueError("line 13")
+        yield from generate().test[:count]
+        raise ValueError("the next line")
 
     found: list[Prediction] = []
-    with pytest.raises(ValueError, match="line 13"):
+    if not lean:
+        tagger.encoder.known_layers = lambda: None  # type: ignore[method-assign]
+    with pytest.raises(ValueError, match="the next line"):
         found.extend(annotate_with_uncertainty(tagger, sentences(), passes=1, chunk=4))
-    assert len(found) == 12
+    assert len(found) == count
+
+
+def test_who_looks_on_may_use_the_tagger(tiny_encoder: str) -> None:
+    """Whatever way it takes: the passes of the next sentences are not seen in between."""
+    sentences = generate().test[:60]
+    for encoder in (tiny_encoder, "bilstm"):
+        tagger = Tagger.from_encoder(encoder, ["O", "B-x", "I-x"], text=[s.words for s in sentences], seed=2)
+        expected = tagger.predict(sentences[0])
+        for _ in annotate_with_uncertainty(tagger, iter(sentences), passes=3, chunk=10):
+            assert tagger.predict(sentences[0]).confidences == expected.confidences
 
 
 def test_who_stops_looking_does_not_wait(tagger: Tagger) -> None:

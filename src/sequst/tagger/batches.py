@@ -64,6 +64,7 @@ class Batch:
 
     def padded(self, rows: int, length: int, pad: int) -> Batch:
         """With so many rows, sub-words and words at least; a row that is added has one word, which no one owns."""
+        assert self.spelling is None, "characters are not padded"
         more, longer = max(0, rows - len(self.input_ids)), max(0, length - self.input_ids.shape[1])
         wider = max(0, length - self.heads.shape[1])
 

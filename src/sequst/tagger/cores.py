@@ -1,8 +1,8 @@
 """Batches on all cores of the CPU at once, each by one of them.
 
 Threads that share a product wait for one another at every step, and all of them for whatever else runs on one of their cores. A
-core that has a batch to itself waits for nobody, keeps it in its own cache, and does what is no product as well; and the
-numbers do not depend on how many cores there are.
+core that has a batch to itself waits for nobody, keeps it in its own cache, and does what is no product as well; and of several
+batches the numbers do not depend on how many cores there are.
 """
 
 from __future__ import annotations
@@ -28,12 +28,15 @@ def on_all_cores(tagger: Tagger, forward: Forward, work: Callable[[T], R], items
     """What `work` makes of every item, in their order, without gradients.
 
     One after the other where there is but one, and where the forward is not lean: the plain one draws from a generator that
-    all threads share.
+    all threads share. A GPU is given the next before it is done with the last.
     """
+    if tagger.device.type == "cuda":
+        yield from _ahead(work, items)
+        return
     stream, cores = iter(items), torch.get_num_threads()
     first = list(itertools.islice(stream, 2))
     rest = itertools.chain(first, stream)
-    if len(first) < 2 or forward.lean is None or tagger.device.type != "cpu":
+    if len(first) < 2 or forward.lean is None:
         yield from map(work, rest)
         return
     forward.lean.lay_out()
@@ -58,6 +61,20 @@ def on_all_cores(tagger: Tagger, forward: Forward, work: Callable[[T], R], items
             future.cancel()
         wait(waiting)
         torch.set_num_threads(cores)  # the threads set it for themselves and for threads to come
+
+
+def _ahead(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """Results once they are there, two at most being on their way: nothing waits for a GPU but who looks at its progress."""
+    waiting: deque[tuple[torch.cuda.Event, R]] = deque()
+    for item in items:
+        found, done = work(item), torch.cuda.Event()  # type: ignore[no-untyped-call]
+        done.record()
+        waiting.append((done, found))
+        if len(waiting) > 2:
+            done, found = waiting.popleft()
+            done.synchronize()
+            yield found
+    yield from (found for _, found in waiting)
 
 
 @functools.cache

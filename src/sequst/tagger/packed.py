@@ -6,7 +6,10 @@ kernels of our own (`sequst.tagger.kernels`). Like the lean forward it is withou
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import importlib.util
+import logging
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -18,6 +21,8 @@ from torch import Tensor, nn
 from sequst.tagger.batches import Batch, moved
 from sequst.tagger.kernels import Drop, Kernels, Spans
 from sequst.tagger.layers import Layer, Layers
+
+log = logging.getLogger(__name__)
 
 AT_ONCE = 65536
 """Sub-words of all passes that are computed together."""
@@ -56,13 +61,10 @@ class Packed:
     def of(cls, known: Layers) -> Packed | None:
         """Where there is a GPU that its kernels run on, and autocast to half precision; in fp32 it would gain little."""
         size, device = known.width // known.heads, known.base.device
-        if device.type != "cuda" or not torch.is_autocast_enabled("cuda") or not importlib.util.find_spec("triton"):
+        if device.type != "cuda" or not torch.is_autocast_enabled("cuda") or size & (size - 1) or not 16 <= size <= 128:
             return None
-        if size & (size - 1) or not 16 <= size <= 128:
-            return None
-        from sequst.tagger.kernels import fused
-
-        return cls(known, fused, torch.get_autocast_dtype("cuda"))
+        kernels = _fused(device)
+        return None if kernels is None else cls(known, kernels, torch.get_autocast_dtype("cuda"))
 
     def hidden(self, batch: Batch) -> Tensor:
         """(B, W, H): the state of every word."""
@@ -106,7 +108,8 @@ class Packed:
             first, second = keys.integers(2**31, size=2).tolist()
             return Drop(dropout.p, (first, second))
 
-        with torch.autocast(states.device.type, enabled=False):
+        on_device = torch.cuda.device(states.device) if states.is_cuda else contextlib.nullcontext()
+        with on_device, torch.autocast(states.device.type, enabled=False):
             for layer, known in zip(self._layers, self._known.layers, strict=True):
                 seen = kernels.attention(
                     F.linear(states, *layer.qkv), spans, self._known.heads, begun.bias, drop(known.attention_dropout)
@@ -131,7 +134,24 @@ def _single(layer: Layer) -> list[tuple[nn.Linear]]:
     return [(layer.output,), (layer.up,), (layer.down,)]
 
 
+@functools.cache
+def _fused(device: torch.device) -> Kernels | None:
+    """The fused kernels, where Triton is there and one of them runs: it needs a C compiler, and an Ampere GPU or newer."""
+    if torch.cuda.get_device_capability(device) < (8, 0) or not importlib.util.find_spec("triton"):
+        return None
+    from sequst.tagger.kernels import fused
+
+    try:
+        states = torch.ones(1, 16, device=device, dtype=torch.bfloat16)
+        with torch.cuda.device(device):
+            fused.add_norm(states, states, nn.LayerNorm(16, device=device), None)
+    except Exception as error:  # a compiler may fail in any way
+        log.warning("MC dropout takes the slower way: Triton does not work here (%s: %s)", type(error).__name__, error)
+        return None
+    return fused
+
+
 def _shares(passes: int, tokens: int) -> list[int]:
     """How many passes to make at a time: as few blocks as memory allows, of like size."""
-    blocks = min(passes, -(-passes * tokens // AT_ONCE)) if passes else 0
+    blocks = -(-passes // max(1, AT_ONCE // tokens))
     return [passes * (i + 1) // blocks - passes * i // blocks for i in range(blocks)]

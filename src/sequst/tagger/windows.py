@@ -115,15 +115,17 @@ class SubwordSplitter(Splitter):
         It cuts every word by itself, so what it made of a word is remembered: text repeats its words, and rounds their text.
         """
         if len(self._known) > _REMEMBERED:
-            self._known.clear()
-        new = list({word for words in sentences for word in words if word not in self._known})
+            self._known = {}
+        known = self._known  # another thread may begin anew meanwhile; what is in it is whole
+        new = list({word for words in sentences for word in words if word not in known})
         if new:
             [encoding] = self.tokenizer([new], is_split_into_words=True, add_special_tokens=False, verbose=False).encodings
-            self._known.update((word, []) for word in new)
+            found: dict[str, list[int]] = {word: [] for word in new}
             for word, id_ in zip(encoding.word_ids, encoding.ids, strict=True):
                 if word is not None:
-                    self._known[new[word]].append(id_)
-        return [[self._known[word] for word in words] for words in sentences]
+                    found[new[word]].append(id_)
+            known.update(found)
+        return [[known[word] for word in words] for words in sentences]
 
 
 def _special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:

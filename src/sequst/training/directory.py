@@ -86,6 +86,10 @@ class RunDirectory:
         self._lock = lock(self.path / ".lock", f"{self.path}: another process is working on this run")
 
     def unlock(self) -> None:
+        try:
+            self.written()
+        except SequstError as error:  # whatever ended the run is told; this comes beside it
+            log.warning("%s", error)
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -154,13 +158,13 @@ class RunDirectory:
         """What a finished phase left, its weights included."""
         folder = self.phase(round_, name)
         if self._writing is not None and self._writing[0] == folder:
-            self._written()
+            self.written()
         path = folder / "done.pt"
         return load_state(path) if path.is_file() else None
 
     def finish_phase(self, round_: int, name: str, weights: Mapping[str, Tensor], outcome: dict[str, Any]) -> None:
         """Keep what a phase left. It is written while the run goes on; if that is killed before, the phase is done again."""
-        self._written()
+        self.written()
         folder = self.phase(round_, name)
         kept = {**outcome, "tagger": {key: value.detach().to("cpu", copy=True) for key, value in weights.items()}}
 
@@ -170,7 +174,7 @@ class RunDirectory:
 
         self._writing = folder, self._writer.submit(write)
 
-    def _written(self) -> None:
+    def written(self) -> None:
         """Wait for what is being written; what went wrong with it is told here."""
         if self._writing is not None:
             (_, writing), self._writing = self._writing, None
@@ -178,7 +182,7 @@ class RunDirectory:
 
     def finish(self, summary: dict[str, Any], keep_rounds: bool) -> None:
         """Write the summary, which marks the end, and drop the states that nothing needs any more."""
-        self._written()
+        self.written()
         write_json(self.path / "summary.json", summary)
         if not keep_rounds:
             shutil.rmtree(self.path / "rounds", ignore_errors=True)

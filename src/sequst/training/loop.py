@@ -98,7 +98,8 @@ def fit(
     optimizer = _optimizer(tagger, objective, phase, chain_rate, recorded)
     at = _Position.restore(state, learners, optimizer)
     parts = (tagger, objective, learners, optimizer, accelerator, phase.max_gradient_norm)
-    take = ReplayedSteps(*parts, rows=phase.batch_size).take if recorded else Steps(*parts).take
+    most = min(phase.batch_size, len(lengths))
+    take = ReplayedSteps(*parts, rows=most, tokens=MAX_TOKENS).take if recorded else Steps(*parts).take
     look_every = _look_every(tagger.device)
     begun = saved = time.perf_counter()
     hooks.progress.begin(hooks.name, steps, at.step)
@@ -111,7 +112,7 @@ def fit(
             batch = examples.collated(rows, tagger.pad_id)
             _set_rate(optimizer, _schedule(at.step, steps, phase.warmup))
             objective.begin_step(at.step, steps)
-            if at.step == 0 or at.step + 1 in score_at:
+            if (at.good is None and at.promised is None) or at.step + 1 in score_at:
                 at.look(tagger, steps)
                 at.promise(tagger)
             at.took_step(take(batch))
@@ -226,15 +227,19 @@ class _Position:
         if state is None:
             return cls()
         learners.load_state_dict(state["learners"])
+        here = [{name: group[name] for name in ("lr", "capturable")} for group in optimizer.param_groups]
         optimizer.load_state_dict(state["optimizer"])
-        for group in optimizer.param_groups:
-            if isinstance(group["lr"], Tensor):
-                group["lr"] = group["lr"].to(next(learners.parameters()).device)
+        for group, own in zip(optimizer.param_groups, here, strict=True):
+            group.update(own)  # those of the machine that goes on: a rate is set before every step
         return cls(**state["position"])
 
 
 def _copy(tagger: Tagger) -> dict[str, Tensor]:
-    return {name: value.detach().clone() for name, value in tagger.state_dict().items()}
+    """The weights as they are: on a GPU that has room for many more of them there, which takes no time, else on the CPU."""
+    weights = tagger.state_dict()
+    size = sum(value.nbytes for value in weights.values())
+    roomy = tagger.device.type == "cpu" or torch.cuda.mem_get_info(tagger.device)[0] > 8 * size
+    return {name: value.detach().to(value.device if roomy else "cpu", copy=True) for name, value in weights.items()}
 
 
 def _optimizer(tagger: Tagger, objective: Objective, phase: Phase, chain_rate: float, recorded: bool) -> torch.optim.Optimizer:

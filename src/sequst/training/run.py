@@ -176,6 +176,7 @@ class Run:
             finally:
                 self.progress.end()
             found = dataclasses.replace(found, seconds=time.perf_counter() - begun)
+            self.directory.written()  # never beliefs without the teacher that they are of
             write_bytes(path, found.to_bytes(), "free some space, then continue with --resume")
         beliefs = Beliefs.from_file(path)
         self.seconds += beliefs.seconds
@@ -326,7 +327,7 @@ def make_accelerator(settings: Settings, parameters: int) -> Accelerator:
     device = pick_device(settings.device)
     precision = settings.precision
     if precision == "auto":
-        helps = device.type == "cuda" and parameters >= BF16_FROM and torch.cuda.is_bf16_supported()
+        helps = device.type == "cuda" and parameters >= BF16_FROM and torch.cuda.is_bf16_supported(including_emulation=False)
         precision = "bf16" if helps else "fp32"
     if device.type == "cuda":  # the CPU's kernels are deterministic as they are
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")

@@ -6,6 +6,7 @@ graph launches all at once. It needs fixed shapes, so batches are padded to a fe
 
 from __future__ import annotations
 
+import functools
 import logging
 from typing import Any, NamedTuple
 
@@ -59,16 +60,13 @@ class _Recorded(NamedTuple):
 class ReplayedSteps(Steps):
     """Steps that are recorded, one graph for every shape of batch and stage of the objective."""
 
-    _works_at_first = True
-
-    def __init__(self, *parts: Any, rows: int) -> None:
+    def __init__(self, *parts: Any, rows: int, tokens: int) -> None:
+        """Batches have `rows` at most, and `tokens` sub-words with their padding."""
         super().__init__(*parts)
-        self._rows = rows
+        self._rows, self._tokens = rows, tokens
         self._recorded: dict[Any, _Recorded] = {}
-        self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self._pool = torch.cuda.graph_pool_handle()
-        self._steps = 0
-        self._works = self._works_at_first
+        self._works = True
 
     @staticmethod
     def fit(tagger: Tagger, objective: Objective) -> bool:
@@ -78,16 +76,19 @@ class ReplayedSteps(Steps):
 
     def take(self, batch: Batch) -> Taken:
         batch = self._padded(batch)
-        self._steps += 1
-        if not self._works or self._steps == 1:  # the first makes the state of the optimizer
+        if not self._works or not self._begun():
             return super().take(batch)
         key = (batch.input_ids.shape, self._objective.stage)
         if key not in self._recorded:
             try:
                 self._recorded[key] = self._record(batch.to(self._tagger.device))
+            except torch.OutOfMemoryError:
+                raise
             except RuntimeError as error:
                 log.warning("training goes on without CUDA graphs: %s", str(error).splitlines()[0])
                 self._works = False
+                self._recorded.clear()
+                self._optimizer.zero_grad(set_to_none=True)  # what a recording left there was never computed
                 return super().take(batch)
         else:
             self._recorded[key].batch.fill(batch)
@@ -99,8 +100,13 @@ class ReplayedSteps(Steps):
         """To one of a few shapes. Something is always padding: without any, transformers takes another way when it is not
         recorded, and a run that was resumed would not end as it would have."""
         length = min(rounded(batch.input_ids.shape[1]), self._tagger.max_length)
-        full = len(batch.sizes) >= self._rows and min(batch.sizes) >= length
-        return batch.padded(self._rows + full, length, self._tagger.pad_id)
+        rows = max(len(batch.sizes), min(self._rows, self._tokens // length))
+        full = len(batch.sizes) >= rows and min(batch.sizes) >= length
+        return batch.padded(rows + full, length, self._tagger.pad_id)
+
+    def _begun(self) -> bool:
+        """Whether the optimizer has its state: made in a recording, it would be made anew in every replay."""
+        return all(weight in self._optimizer.state for group in self._optimizer.param_groups for weight in group["params"])
 
     def _record(self, batch: Batch) -> _Recorded:
         graph = torch.cuda.CUDAGraph()
@@ -108,8 +114,9 @@ class ReplayedSteps(Steps):
         before = [generator.clone_state() for generator in generators]
         for generator in self._objective.generators:
             graph.register_generator_state(generator)
-        self._stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self._stream):
+        stream = _stream(self._tagger.device)
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
             try:
                 graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
                 try:
@@ -120,8 +127,14 @@ class ReplayedSteps(Steps):
                 for generator, state in zip(generators, before, strict=True):
                     generator.graphsafe_set_state(state)  # one that a recording was broken off with draws no more
                 raise
-        torch.cuda.current_stream().wait_stream(self._stream)
+        torch.cuda.current_stream().wait_stream(stream)
         return _Recorded(graph, batch, taken)
+
+
+@functools.cache
+def _stream(device: torch.device) -> torch.cuda.Stream:
+    """What steps are recorded on: one for all phases, for libraries set memory aside for every stream that they see."""
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
 def rounded(length: int) -> int:

@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -122,13 +122,16 @@ def form_beliefs(
         for places, values in on_all_cores(tagger, forward, believe, numbered):
             found.add(places, values)
             advance(len(places))
-    return Beliefs(starts=words.starts, **found.arrays(_EMPTY))  # type: ignore[arg-type]
+    nothing: dict[str, NDArray[Any]] = dict.fromkeys(_NUMBERS, np.zeros(0, dtype=np.float32))
+    nothing["labels"] = np.zeros(0, dtype=np.int64)
+    if probabilities != "none":
+        nothing["probabilities"] = np.zeros((0, len(tagger.labels)), dtype=np.float32)
+    if draw is not None:
+        nothing["drawn_from"] = nothing["labels"]
+    return Beliefs(starts=words.starts, **found.arrays(nothing))  # type: ignore[arg-type]
 
 
-_EMPTY = {name: np.zeros(0, dtype=np.float32) for name in ("plain_confidence", "confidence", "information_gain")} | {
-    "labels": np.zeros(0, dtype=np.int64)
-}
-"""What there is to believe of no words."""
+_NUMBERS = ("plain_confidence", "confidence", "information_gain")
 
 
 def draw_labels(log_probs: Tensor, chances: Tensor) -> Tensor:

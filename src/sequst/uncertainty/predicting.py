@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sequst.corpus.sentence import Sentence
+from sequst.tagger.forward import Forward
 from sequst.tagger.predicting import CHUNK, Prediction
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.beliefs import Beliefs, form_beliefs
@@ -42,6 +43,9 @@ def annotate_with_uncertainty(
 ) -> Iterator[UncertainPrediction]:
     """Predictions one by one, in order; holds two times `chunk` sentences: while those of one are looked at and more are read,
     a thread forms beliefs of the next. The same seed gives the same numbers."""
+    if Forward(tagger).lean is None:  # its passes change modes and generators, which are not a thread's own
+        yield from _one_after_the_other(tagger, iter(sentences), passes, seed, chunk)
+        return
     stream, stopped = iter(sentences), threading.Event()
 
     def go_on(words: int) -> None:
@@ -60,6 +64,8 @@ def annotate_with_uncertainty(
                 if beliefs is not None:
                     yield from _predictions(tagger, before, beliefs)
                 if failure is not None:
+                    if held and coming is not None:
+                        yield from _predictions(tagger, held, coming.result())
                     raise failure
                 if not held:
                     return
@@ -68,12 +74,27 @@ def annotate_with_uncertainty(
             stopped.set()  # whoever stops looking, or is interrupted, waits for no more than a batch
 
 
+def _one_after_the_other(
+    tagger: Tagger, stream: Iterator[Sentence], passes: int, seed: int, chunk: int
+) -> Iterator[UncertainPrediction]:
+    for number in itertools.count():
+        held, failure = _read(stream, chunk)
+        if held:
+            yield from _predictions(tagger, held, form_beliefs(tagger, held, passes, seed + (number << 20)))
+        if failure is not None:
+            raise failure
+        if not held:
+            return
+
+
 def _read(stream: Iterator[Sentence], count: int) -> tuple[list[Sentence], Exception | None]:
-    """Some sentences, or none and why they cannot be read: what came before them is to come out first."""
+    """Some sentences, and why the next cannot be read: what came before it is to come out first."""
+    held: list[Sentence] = []
     try:
-        return list(itertools.islice(stream, count)), None
+        held.extend(itertools.islice(stream, count))
     except Exception as error:
-        return [], error
+        return held, error
+    return held, None
 
 
 def _predictions(tagger: Tagger, sentences: list[Sentence], beliefs: Beliefs) -> Iterator[UncertainPrediction]:
