@@ -259,7 +259,7 @@ class Run:
 FEW_VECTORS = 50.0
 """Percent of the words of a text below which its word vectors are likely those of another language or another spelling."""
 BF16_FROM = 80_000_000
-"""Parameters from which bf16 pays on a GPU: below, a step waits for kernel launches, and casting adds to them."""
+"""Parameters from which bf16 pays on a GPU: below, a step is so little arithmetic that casting adds more than it saves."""
 
 
 class EncoderFacts(NamedTuple):
