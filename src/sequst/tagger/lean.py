@@ -16,7 +16,7 @@ from sequst.tagger.masks import Masks
 
 _SHORT = 16
 """Rows of fewer numbers fill no vector register."""
-_TOKENS, _NUMBERS = 384, 1 << 16
+_TOKENS, _NUMBERS = 384, 1 << 17
 """A batch has so many sub-words, or, where they are narrow, states of so many numbers: products and whatever is done besides
 take a while each, and all of it stays in the cache of a core."""
 

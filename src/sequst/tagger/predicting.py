@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from sequst.tagger.tagger import Tagger
 
-CHUNK = 2048
+CHUNK = 4096
 """Sentences held at once when streaming; batches are sorted by length within a chunk."""
 
 SHAPES = (
