@@ -12,13 +12,17 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
 
 from sequst.corpus.generated import generate
+from sequst.errors import UsageError
 from sequst.tagger.batches import Batch
 from sequst.tagger.forward import Forward, forward_of
+from sequst.tagger.kernels import plain
 from sequst.tagger.layers import Layers
 from sequst.tagger.lean import Lean
 from sequst.tagger.masks import Masks
+from sequst.tagger.packed import Packed
 from sequst.tagger.predicting import Words
 from sequst.tagger.tagger import Tagger
+from sequst.uncertainty.beliefs import form_beliefs
 from sequst.uncertainty.mc_dropout import mc_dropout
 from sequst.uncertainty.passes import mc_passes
 
@@ -102,8 +106,8 @@ def test_with_the_same_masks_it_drops_what_transformers_drops(
         ours = [lean.finish(lean.begin(batch), masks) for masks in [Masks(5)] for _ in range(2)]
         monkeypatch.setattr(torch.nn.functional, "dropout", dropout)
         with mc_dropout(model, 1):
-            plain = [model(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits for _ in range(2)]
-    for first, second in zip(ours, plain, strict=True):
+            theirs_too = [model(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits for _ in range(2)]
+    for first, second in zip(ours, theirs_too, strict=True):
         torch.testing.assert_close(first[batch.word_mask], second[batch.word_mask], atol=5e-5, rtol=1e-5)
     assert not torch.allclose(ours[0], ours[1])
     longest = max(lengths)
@@ -180,6 +184,18 @@ def test_where_it_is_not_used(tiny_encoder: str) -> None:
     assert Forward(Tagger.from_encoder("bilstm", ["O"], text=[["a"]])).lean is None
 
 
+@pytest.mark.parametrize("last", [1, 2, 3])
+def test_layers_that_do_not_drop_out_are_done_at_once(model: Any, last: int) -> None:
+    batch, lean = batch_of(), lean_of(model)
+    with torch.inference_mode():
+        whole, begun = lean.finish(lean.begin(batch)), lean.begin(batch, last)
+        torch.testing.assert_close(lean.finish(begun), whole, atol=1e-6, rtol=1e-5)
+        first, again, other = (lean.finish(begun, Masks(seed)) for seed in (1, 1, 2))
+    assert begun.first == 3 - last
+    assert torch.equal(first, again)
+    assert not torch.allclose(first, other)
+
+
 @pytest.fixture
 def passes(tiny_encoder: str) -> Iterator[tuple[Tagger, Batch]]:
     tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-x", "I-x"], seed=2)
@@ -206,6 +222,39 @@ def test_passes_are_those_of_the_plain_path_within_chance(passes: tuple[Tagger, 
     assert apart.abs().max() < 5.5  # of some hundred words and labels
     assert apart.pow(2).mean() < 1.5
     assert (spread.mean() / plain_spread.mean()).item() == pytest.approx(1.0, abs=0.05)
+
+
+@pytest.mark.parametrize("kind", ["lean", "packed", "plain"])
+def test_only_the_last_layers_drop_out(passes: tuple[Tagger, Batch], kind: str) -> None:
+    """With no dropout in the last layer and the head, passes that leave the others alone are all the same; and the spread of
+    those that do not is what the plain path has."""
+    tagger, batch = passes
+    known = tagger.encoder.known_layers()
+    assert known is not None
+
+    def spread(last: int, which: str) -> Tensor:
+        forward = Forward(tagger)
+        forward.lean = forward.lean if which == "lean" else None
+        forward.packed = Packed(known, plain, torch.float32) if which == "packed" else None
+        return torch.cat([p[:, batch.owned].exp() for p in mc_passes(tagger, forward, batch, 300, 7, last)]).var(0)
+
+    assert spread(1, kind).mean() == pytest.approx(spread(1, "plain").mean().item(), rel=0.15)
+    assert spread(1, kind).mean() < 0.9 * spread(0, kind).mean()
+    for module in (*known.last(1)[0].modules(), tagger.head.dropout):
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    assert spread(1, kind).max() < 1e-9
+    assert spread(2, kind).max() > 1e-6
+
+
+def test_layers_that_are_not_there(passes: tuple[Tagger, Batch]) -> None:
+    tagger, _ = passes
+    for last in (-1, 3):
+        with pytest.raises(UsageError, match=f"{last} last layers: the encoder has 2"):
+            form_beliefs(tagger, generate().test[:2], 2, 1, last_layers=last)
+    bilstm = Tagger.from_encoder("bilstm", ["O"], text=[["a"]])
+    with pytest.raises(UsageError, match="1 last layers: only encoders like BERT"):
+        form_beliefs(bilstm, generate().test[:2], 2, 1, last_layers=1)
 
 
 def test_the_same_seed_gives_the_same_passes(passes: tuple[Tagger, Batch]) -> None:

@@ -14,6 +14,7 @@ def predict(
     format: Annotated[str, typer.Option(help="Of the output: jsonl or conll.")] = "jsonl",
     uncertainty: Annotated[bool, typer.Option("--uncertainty", help="Add what MC dropout says of words and entities.")] = False,
     passes: Annotated[int, typer.Option(help="Passes of MC dropout, with --uncertainty.")] = 20,
+    last_layers: Annotated[int, typer.Option(help="Let only the last layers drop out: faster, approximate; 0 for all.")] = 0,
     input_format: InputFormat = "auto",
     word_column: WordColumn = None,
     device: Device = "auto",
@@ -48,11 +49,17 @@ def predict(
 
     from sequst.tagger.predicting import annotate
     from sequst.tagger.tagger import Tagger
+    from sequst.uncertainty.passes import require_layers
     from sequst.uncertainty.predicting import annotate_with_uncertainty
 
     tagger = Tagger.load(model, device)
+    require_layers(tagger, last_layers)
     sentences = stream(source, how)
-    predictions = annotate_with_uncertainty(tagger, sentences, passes) if uncertainty else annotate(tagger, sentences)
+    predictions = (
+        annotate_with_uncertainty(tagger, sentences, passes, last_layers=last_layers)
+        if uncertainty
+        else annotate(tagger, sentences)
+    )
     progress, encode = make_progress(), json.JSONEncoder(ensure_ascii=False).encode
     with contextlib.ExitStack() as stack:
         if output is None:

@@ -47,6 +47,10 @@ class Layers(NamedTuple):
             return None
         return cls(base, [_mpnet_layer(layer) if kind == _MPNET else _bert_layer(layer) for layer in base.encoder.layer])
 
+    def last(self, count: int) -> list[nn.Module]:
+        """The modules of the last layers."""
+        return list(self.base.encoder.layer[len(self.layers) - count :])
+
     @property
     def heads(self) -> int:
         return int(self.base.config.num_attention_heads)

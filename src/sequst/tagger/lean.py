@@ -43,7 +43,8 @@ class Product:
 class Begun(NamedTuple):
     """What all passes over a batch have in common: it comes before the first dropout."""
 
-    states: Tensor  # (B, L, H)
+    states: Tensor  # (B, L, H), before the first layer or, where only the last ones drop out, before these
+    first: int  # which layer is next
     bias: Tensor | None  # what is added to the attention scores, (B or 1, heads or 1, L or 1, L)
     speakers: Tensor | None  # which of the B x L sub-words speak for a word; none where all do
 
@@ -84,7 +85,8 @@ class Lean:
         up = Product.of(layer.up, self._known.gelu)
         return _Layer(layer, Product(weight, bias), Product.of(layer.output), up, Product.of(layer.down))
 
-    def begin(self, batch: Batch) -> Begun:
+    def begin(self, batch: Batch, last_layers: int = 0) -> Begun:
+        """With `last_layers`, those before them are done."""
         states = self._known.embeddings(batch.input_ids)
         mask = batch.attention_mask
         bias = None if bool(mask.all()) else torch.where(mask.bool(), 0.0, torch.finfo(states.dtype).min)[:, None, None, :]
@@ -92,19 +94,27 @@ class Lean:
         if places is not None:
             bias = places.unsqueeze(0) if bias is None else places + bias
         speakers = (batch.heads + torch.arange(len(mask), device=mask.device).unsqueeze(1) * mask.shape[1])[batch.word_mask]
-        return Begun(states, bias, speakers if len(speakers) < mask.numel() else None)
+        begun = Begun(states, 0, bias, speakers if len(speakers) < mask.numel() else None)
+        first = len(self._layers) - last_layers if last_layers else 0
+        return begun._replace(states=self._through(begun, first, None).view(states.shape), first=first) if first else begun
 
     def finish(self, begun: Begun, masks: Masks | None = None) -> Tensor:
         """(B, L, H): the states of the last layer, of sub-words that speak for a word; with masks, one pass of MC dropout.
 
         Others are 0: what they become in the last layer, once attention has seen them, nobody looks at.
         """
+        if masks is not None and begun.first == 0:
+            begun = begun._replace(states=masks.drop(begun.states.clone(), self._known.embeddings_dropout))
+        states = self._through(begun, len(self._layers), masks)
+        if begun.speakers is not None:
+            states = states.new_zeros(begun.states.shape).flatten(0, 1).index_copy_(0, begun.speakers, states)
+        return states.view(begun.states.shape)
+
+    def _through(self, begun: Begun, end: int, masks: Masks | None) -> Tensor:
+        """(B x L, H): the states before the layer `end`, or, behind the last, those that speak for a word."""
         rows, length, width = begun.states.shape
-        heads, states = self._known.heads, begun.states
-        if masks is not None:
-            states = masks.drop(states.clone(), self._known.embeddings_dropout)
-        states = states.reshape(rows * length, width)
-        for layer in self._layers:
+        heads, states = self._known.heads, begun.states.reshape(rows * length, width)
+        for layer in self._layers[begun.first : end]:
             parts = layer.query_key_value(states).view(rows, length, 3, heads, -1).permute(2, 0, 3, 1, 4)
             query, key, value = parts.reshape(3, rows * heads, length, -1)  # (B x heads, L, size)
             weights = torch.bmm(query, key.transpose(1, 2))
@@ -120,9 +130,7 @@ class Lean:
             inner = layer.up(states)
             inner = inner if self._known.gelu else layer.known.activation(inner)
             states = layer.known.second_norm(_added(layer.down(inner), states, masks, layer.known.second_dropout))
-        if begun.speakers is not None:
-            states = states.new_zeros(rows * length, width).index_copy_(0, begun.speakers, states)
-        return states.view(rows, length, width)
+        return states
 
 
 def _added(change: Tensor, to: Tensor, masks: Masks | None, dropout: nn.Dropout) -> Tensor:

@@ -31,7 +31,7 @@ AT_ONCE = 65536
 class _Begun(NamedTuple):
     """What all passes over a batch have in common."""
 
-    states: Tensor  # (N, H) embeddings of the sub-words
+    states: Tensor  # (N, H) of the sub-words, before the first layer
     spans: Spans
     bias: Tensor | None  # (heads, 2 x longest - 1)
     speakers: Tensor  # (M,) which of the N sub-words speak for a word
@@ -69,18 +69,28 @@ class Packed:
     def hidden(self, batch: Batch) -> Tensor:
         """(B, W, H): the state of every word."""
         begun = self._begin(batch)
-        return self._finish(begun, begun.states.to(self._dtype), None)[:, begun.words].view(*batch.heads.shape, -1)
+        return self._words(begun, self._through(begun, begun.states.to(self._dtype), None), batch)[0]
 
-    def passes(self, batch: Batch, passes: int, seed: int) -> Iterator[Tensor]:
-        """(P, B, W, H): the states of every word in passes of MC dropout, some at a time; the seed decides them.
+    def passes(self, batch: Batch, passes: int, seed: int, last_layers: int = 0) -> Iterator[Tensor]:
+        """(P, B, W, H): the states of every word in passes of MC dropout, some at a time; the seed decides them. With
+        `last_layers` only these drop out, and those before them are done once for all passes.
 
         The embeddings' dropout comes from torch's own generator, which the caller seeds.
         """
         begun, keys = self._begin(batch), np.random.default_rng(seed)
+        first = len(self._layers) - last_layers if last_layers else 0
+        done = self._through(begun, begun.states.to(self._dtype), None, end=first) if last_layers else begun.states
         for count in _shares(passes, begun.spans.tokens):
-            states = begun.states.expand(count, -1, -1)
-            states = F.dropout(states, self._known.embeddings_dropout).to(self._dtype).flatten(0, 1)
-            yield self._finish(begun, states, keys)[:, begun.words].view(count, *batch.heads.shape, -1)
+            states = done.expand(count, -1, -1)
+            if not last_layers:
+                states = F.dropout(states, self._known.embeddings_dropout).to(self._dtype)
+            yield self._words(begun, self._through(begun, states.flatten(0, 1), keys, first), batch)
+
+    def _words(self, begun: _Begun, states: Tensor, batch: Batch) -> Tensor:
+        """(P, B, W, H): of every word, from the states of the sub-words that speak for one (P x M, H)."""
+        return states.view(-1, len(begun.speakers), states.shape[1])[:, begun.words].view(
+            -1, *batch.heads.shape, states.shape[1]
+        )
 
     def _begin(self, batch: Batch) -> _Begun:
         device = batch.input_ids.device
@@ -98,8 +108,11 @@ class Packed:
         words = moved(torch.from_numpy(there.cumsum() - 1).clamp(min=0), device)
         return _Begun(states, Spans(on_device, int(starts[-1]), longest), bias, speakers, words)
 
-    def _finish(self, begun: _Begun, states: Tensor, keys: np.random.Generator | None) -> Tensor:
-        """(P, M, H): the states of the last layer, of sub-words that speak for a word: nobody looks at others."""
+    def _through(
+        self, begun: _Begun, states: Tensor, keys: np.random.Generator | None, first: int = 0, end: int | None = None
+    ) -> Tensor:
+        """(P x N, H): the states behind some layers; behind the last (P x M, H), of sub-words that speak for a word, for nobody
+        looks at others. With keys, they drop out."""
         kernels, spans = self._kernels, begun.spans
 
         def drop(dropout: nn.Dropout) -> Drop | None:
@@ -110,7 +123,7 @@ class Packed:
 
         on_device = torch.cuda.device(states.device) if states.is_cuda else contextlib.nullcontext()
         with on_device, torch.autocast(states.device.type, enabled=False):
-            for layer, known in zip(self._layers, self._known.layers, strict=True):
+            for layer, known in list(zip(self._layers, self._known.layers, strict=True))[first:end]:
                 seen = kernels.attention(
                     F.linear(states, *layer.qkv), spans, self._known.heads, begun.bias, drop(known.attention_dropout)
                 )
@@ -123,7 +136,7 @@ class Packed:
                     kernels.up_gelu(states, *layer.up) if self._known.gelu else known.activation(F.linear(states, *layer.up))
                 )
                 states = kernels.add_norm(F.linear(inner, *layer.down), states, known.second_norm, drop(known.second_dropout))
-        return states.view(-1, len(begun.speakers), states.shape[-1])
+        return states
 
     def _joined(self, *parts: nn.Linear) -> tuple[Tensor, Tensor]:
         weight, bias = torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])

@@ -35,6 +35,7 @@ from sequst.training.seeds import derive
 from sequst.training.settings import Phase, Settings
 from sequst.training.state import load_state, save_state
 from sequst.uncertainty.beliefs import Beliefs, Probabilities, form_beliefs
+from sequst.uncertainty.passes import require_layers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -170,7 +171,7 @@ class Run:
                 with self.accelerator.autocast():
                     found = form_beliefs(
                         teacher, self.data.unlabeled, passes, derive(self.settings.seed, round_, "beliefs"),
-                        probabilities=kind, advance=self.progress.advance,
+                        probabilities=kind, advance=self.progress.advance, last_layers=self.settings.uncertainty.last_layers,
                         draw=derive(self.settings.seed, round_, "labels") if labels == "sampled" else None,
                     )  # fmt: skip
             finally:
@@ -279,6 +280,7 @@ def load_encoder(settings: Settings, perturbed: bool = False) -> EncoderFacts:
     tagger = Tagger.from_encoder(
         settings.encoder, ["O"], max_length=settings.max_length, overlap=settings.overlap, shape=settings.bilstm
     )
+    require_layers(tagger, settings.uncertainty.last_layers)
     longest = collate(tagger.splitter.windows([["a"] * settings.max_length]), [0], tagger.pad_id)
     with torch.inference_mode():
         try:

@@ -53,6 +53,8 @@ class Uncertainty:
 
     passes: int = 20
     """Passes of MC dropout over the unlabelled words, T in the paper."""
+    last_layers: int = 0
+    """Let only so many layers of the encoder drop out, from the last on: faster, and an approximation; 0 for all."""
 
 
 @dataclass(frozen=True)
@@ -248,6 +250,8 @@ class Settings:
         if self.pseudo_labels == "mean" and "pseudo_labels" not in unused:
             without.discard("uncertainty")  # whose passes the labels are the mean of
         kept = {name: value for name, value in to_dict(self).items() if name not in without}
+        if "uncertainty" in kept and not self.uncertainty.last_layers:
+            del kept["uncertainty"]["last_layers"]  # younger than the oldest results
         kept["encoder"] = PurePath(self.encoder).name  # the same weights may lie in other folders elsewhere
         if "bilstm" in kept:
             kept["bilstm"]["vectors"] = PurePath(self.bilstm.vectors).name
@@ -270,7 +274,7 @@ _POSITIVE |= {"passes", "samples", "patience", "max_rounds", "epsilon", "step", 
 _POSITIVE |= {"refresh", "smoothing", "retune", "layers", "hidden", "word_size", "character_size", "filters", "rate"}
 _SHARES = {"warmup", "dev_fraction", "dropout"}
 _MAY_BE_ZERO = {"min_steps", "weight_decay", "evaluations", "overlap", "checkpoint_seconds", "seed", "weight", "dev_shots"}
-_MAY_BE_ZERO |= {"entropy"}
+_MAY_BE_ZERO |= {"entropy", "last_layers"}
 _ZERO_OR_FROM = {"tau": 1.0, "prior": 1e-3}
 
 

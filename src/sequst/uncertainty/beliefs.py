@@ -20,7 +20,7 @@ from sequst.tagger.forward import forward_of
 from sequst.tagger.predicting import Gathered, Words
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.information import PassSums
-from sequst.uncertainty.passes import mc_passes
+from sequst.uncertainty.passes import mc_passes, require_layers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -82,16 +82,18 @@ class Beliefs:
 @torch.inference_mode()
 def form_beliefs(
     tagger: Tagger, sentences: Sequence[Sentence], passes: int, seed: int, *,
-    probabilities: Probabilities = "none", draw: int | None = None, advance: Callable[[int], None] = lambda words: None,
+    probabilities: Probabilities = "none", draw: int | None = None, last_layers: int = 0,
+    advance: Callable[[int], None] = lambda words: None,
 ) -> Beliefs:  # fmt: skip
     """Label every word, then pass each batch `passes` times with dropout; only sums over the passes are kept.
 
     With no pass at all the confidence is that without dropout, and the information gain 0. `probabilities` of all labels are
     those without dropout (`plain`) or their mean over the passes (`mean`). With `draw`, a seed, the label of a word is drawn
-    from those without dropout, and confidences are of the label drawn. `advance` hears how many words each batch has.
+    from those without dropout, and confidences are of the label drawn. With `last_layers` only these drop out. `advance` hears how many words each batch has.
     """
     if passes < 0 or (probabilities == "mean" and passes == 0):
         raise UsageError(f"passes {passes}: at least {int(probabilities == 'mean')}")
+    require_layers(tagger, last_layers)
     words = Words(tagger, sentences)
     chances = np.random.default_rng(draw).random(len(words) if draw is not None else 0)  # by word: no batch decides them
     found = Gathered(len(words))
@@ -106,7 +108,7 @@ def form_beliefs(
                 label, drawn_from = draw_labels(of_all, torch.from_numpy(chances[places])), label
             plain = of_all.gather(-1, label.unsqueeze(-1)).squeeze(-1).exp().float()
             sums = PassSums()
-            for log_probs in mc_passes(tagger, forward, batch, passes, seed + number):
+            for log_probs in mc_passes(tagger, forward, batch, passes, seed + number, last_layers):
                 sums.add(log_probs.flatten(1, 2)[:, batch.places])
             kept = {"none": None, "plain": of_all.exp(), "mean": sums.mean if passes else None}[probabilities]
             return places, {

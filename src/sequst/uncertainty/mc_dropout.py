@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import nn
@@ -11,8 +11,9 @@ from torch.nn.modules.batchnorm import _NormBase
 
 
 @contextlib.contextmanager
-def mc_dropout(tagger: nn.Module, seed: int) -> Iterator[None]:
-    """Within it every pass draws its own dropout masks, those of attention included; the seed decides them.
+def mc_dropout(tagger: nn.Module, seed: int, parts: Iterable[nn.Module] | None = None) -> Iterator[None]:
+    """Within it every pass draws its own dropout masks, those of attention included; the seed decides them. With `parts`, only
+    these drop out.
 
     Fused attention takes its dropout as a number that its module passes on only in training mode, so switching on `nn.Dropout`
     alone would leave it off. Therefore every module is put into training mode but those that do something else there:
@@ -20,9 +21,11 @@ def mc_dropout(tagger: nn.Module, seed: int) -> Iterator[None]:
     happens.
     """
     modes = {module: module.training for module in tagger.modules()}
+    dropping = modes.keys() if parts is None else {module for part in parts for module in part.modules()}
     try:
         for module in modes:
-            module.training = not isinstance(module, _NormBase) and not getattr(module, "layerdrop", 0.0)
+            plain = not isinstance(module, _NormBase) and not getattr(module, "layerdrop", 0.0)
+            module.training = plain and module in dropping
         with same_dropout(tagger, seed):
             yield
     finally:

@@ -39,12 +39,17 @@ class UncertainPrediction(Prediction):
 
 
 def annotate_with_uncertainty(
-    tagger: Tagger, sentences: Iterable[Sentence], passes: int = PASSES, seed: int = 12, chunk: int = CHUNK
+    tagger: Tagger,
+    sentences: Iterable[Sentence],
+    passes: int = PASSES,
+    seed: int = 12,
+    chunk: int = CHUNK,
+    last_layers: int = 0,
 ) -> Iterator[UncertainPrediction]:
     """Predictions one by one, in order; holds two times `chunk` sentences: while those of one are looked at and more are read,
-    a thread forms beliefs of the next. The same seed gives the same numbers."""
+    a thread forms beliefs of the next. The same seed gives the same numbers. With `last_layers` only these drop out."""
     if Forward(tagger).lean is None:  # its passes change modes and generators, which are not a thread's own
-        yield from _one_after_the_other(tagger, iter(sentences), passes, seed, chunk)
+        yield from _one_after_the_other(tagger, iter(sentences), passes, seed, chunk, last_layers)
         return
     stream, stopped = iter(sentences), threading.Event()
 
@@ -60,7 +65,9 @@ def annotate_with_uncertainty(
                 held, failure = _read(stream, chunk)
                 beliefs = coming.result() if coming is not None else None
                 if held:
-                    coming = pool.submit(form_beliefs, tagger, held, passes, seed + (number << 20), advance=go_on)
+                    coming = pool.submit(
+                        form_beliefs, tagger, held, passes, seed + (number << 20), last_layers=last_layers, advance=go_on
+                    )
                 if beliefs is not None:
                     yield from _predictions(tagger, before, beliefs)
                 if failure is not None:
@@ -75,12 +82,13 @@ def annotate_with_uncertainty(
 
 
 def _one_after_the_other(
-    tagger: Tagger, stream: Iterator[Sentence], passes: int, seed: int, chunk: int
+    tagger: Tagger, stream: Iterator[Sentence], passes: int, seed: int, chunk: int, last_layers: int
 ) -> Iterator[UncertainPrediction]:
     for number in itertools.count():
         held, failure = _read(stream, chunk)
         if held:
-            yield from _predictions(tagger, held, form_beliefs(tagger, held, passes, seed + (number << 20)))
+            beliefs = form_beliefs(tagger, held, passes, seed + (number << 20), last_layers=last_layers)
+            yield from _predictions(tagger, held, beliefs)
         if failure is not None:
             raise failure
         if not held:
