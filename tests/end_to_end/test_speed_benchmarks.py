@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sequst.corpus.generated import generate
@@ -46,6 +47,18 @@ def test_mc_dropout_notices_another_computation(tiny_encoder: str, monkeypatch: 
     monkeypatch.setattr(script, "ours", lambda tagger, sentences, passes: script.usual_loop(tagger, sentences, passes) + 0.05)
     with pytest.raises(AssertionError, match="ours is not the same computation"):
         script.check(tagger, generate().test[:4])
+
+
+def test_last_layers(tiny_encoder: str) -> None:
+    script, common = importlib.import_module("last_layers"), importlib.import_module("common")
+    one = np.array([1.0, 2.0, 2.0, 7.0])
+    assert script.ranks(one).tolist() == [0.0, 1.5, 1.5, 3.0]
+    assert script.rank_correlation(one, -one) == pytest.approx(-1.0)
+    assert script.auroc(np.array([0.1, 0.9, 0.4, 0.8]), np.array([False, True, False, False])) == 1.0
+    assert script.auroc(np.ones(4), np.array([False, True, False, True])) == 0.5
+    tagger = Tagger.from_encoder(tiny_encoder, common.LABELS, seed=1)
+    found = script.measure(tagger, generate().test[:8], 4)
+    assert list(found["last_layers"]) == ["all", "all, another seed", "1"]
 
 
 def test_training_step(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,9 +88,8 @@ class Packed:
 
     def _words(self, begun: _Begun, states: Tensor, batch: Batch) -> Tensor:
         """(P, B, W, H): of every word, from the states of the sub-words that speak for one (P x M, H)."""
-        return states.view(-1, len(begun.speakers), states.shape[1])[:, begun.words].view(
-            -1, *batch.heads.shape, states.shape[1]
-        )
+        states = states.view(-1, len(begun.speakers), states.shape[1])[:, begun.words]
+        return states.view(-1, *batch.heads.shape, states.shape[-1])
 
     def _begin(self, batch: Batch) -> _Begun:
         device = batch.input_ids.device

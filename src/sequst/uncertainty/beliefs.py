@@ -89,7 +89,8 @@ def form_beliefs(
 
     With no pass at all the confidence is that without dropout, and the information gain 0. `probabilities` of all labels are
     those without dropout (`plain`) or their mean over the passes (`mean`). With `draw`, a seed, the label of a word is drawn
-    from those without dropout, and confidences are of the label drawn. With `last_layers` only these drop out. `advance` hears how many words each batch has.
+    from those without dropout, and confidences are of the label drawn. With `last_layers` only these drop out, and the head.
+    `advance` hears how many words each batch has.
     """
     if passes < 0 or (probabilities == "mean" and passes == 0):
         raise UsageError(f"passes {passes}: at least {int(probabilities == 'mean')}")

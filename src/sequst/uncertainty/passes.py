@@ -24,6 +24,9 @@ def mc_passes(tagger: Tagger, forward: Forward, batch: Batch, passes: int, seed:
 
     With `last_layers`, only so many layers and the head drop out: faster, and an approximation. See `require_layers`.
     """
+    known = tagger.encoder.known_layers() if last_layers else None
+    if known is not None and last_layers == len(known.layers):
+        last_layers = 0  # then the embeddings may as well
     if forward.packed is not None:
         return _packed_passes(tagger, forward.packed, batch, passes, seed, last_layers)
     if forward.lean is not None:
@@ -35,9 +38,7 @@ def require_layers(tagger: Tagger, last_layers: int) -> None:
     """An error where the encoder has not so many layers, or none that are known."""
     known = tagger.encoder.known_layers()
     if last_layers and known is None:
-        raise UsageError(
-            f"{last_layers} last layers: only encoders like BERT, RoBERTa and MPNet have known ones; use 0, for all"
-        )
+        raise UsageError(f"{last_layers} last layers: encoders like BERT, RoBERTa and MPNet alone have known ones; use 0")
     if known is not None and not 0 <= last_layers <= len(known.layers):
         raise UsageError(f"{last_layers} last layers: the encoder has {len(known.layers)}; use no more, or 0, for all")
 
