@@ -2,8 +2,8 @@
 
 python benchmarks/last_layers.py [--json FILE] [--device cpu|cuda] [--encoder minilm] [--sentences N] [--passes T]
 
-A teacher is fine-tuned on 10 sentences of each type; then T passes over sentences of the rest of the training set, with the last
-1, 2, ... layers dropping out and with all. For each: words a second; the rank correlation of the information gain with that of
+A teacher is fine-tuned on 10 sentences of each type; then T passes go over sentences of the rest of the training set, the last
+1, 2, ... layers dropping out, and all. For each: words a second; the rank correlation of the information gain with that of
 all layers, to be held against `all, another seed`, which is what T passes leave to chance; and how well the information gain
 tells wrong words from right ones (AUROC). Sentences are of CoNLL-03 where SEQUST_DATA names the benchmarks, else of the
 generated corpus.
