@@ -191,14 +191,57 @@ def test_results_md_is_what_the_command_renders(sequst: Callable[..., Any]) -> N
 def test_the_page_on_speed_says_what_was_measured() -> None:
     import json
 
-    page = (REPOSITORY / "docs/concepts/speed.md").read_text(encoding="utf-8")
-    found = json.loads((REPOSITORY / "benchmarks/results/mc_dropout.json").read_text(encoding="utf-8"))
-    for name in ("usual loop", "sorted and streamed", "baal", "ours"):
-        speed = found["words_a_second"][name]
-        assert f"| {speed['median']:.0f} ({speed['least']:.0f} to {speed['most']:.0f}) |" in page
-    naive, sorted_, baal = (f"{found[f'ratio_{name}']:.1f} times" for name in ("naive", "sorted", "baal"))
-    assert f"{naive} the usual loop, {sorted_} sorted batches and {baal} baal" in page
-    assert f"{100 * found['share_of_limit']:.0f} % of what a plain matrix product" in page
+    page = " ".join((REPOSITORY / "docs/concepts/speed.md").read_text(encoding="utf-8").split())
+    results = REPOSITORY / "benchmarks/results"
+    listed = (results / "README.md").read_text(encoding="utf-8")
+
+    def measured(name: str) -> Any:
+        assert f"| {name}.json |" in listed
+        return json.loads((results / f"{name}.json").read_text(encoding="utf-8"))
+
+    def rate(found: dict[str, float]) -> str:
+        return f"{found['median']:,.0f} ({found['least']:,.0f} to {found['most']:,.0f}) |"
+
+    mc, tagging, start, memory = map(measured, ("mc_dropout", "tagging", "start_up", "memory"))
+    baal = max(rate["median"] for name, rate in mc["words_a_second"].items() if name.startswith("baal"))
+    for name, speed in mc["words_a_second"].items():
+        assert rate(speed) in page or (name.startswith("baal") and speed["median"] < baal)
+    for speed in tagging["words_a_second"].values():
+        assert rate(speed) in page
+    naive, sorted_, other = (f"{mc[f'ratio_{name}']:.1f} times" for name in ("naive", "sorted", "baal"))
+    seconds = start["seconds"]
+    for figure in (
+        f"{naive} the usual loop, {sorted_} sorted batches and {other} baal",
+        f"{100 * mc['share_of_limit']:.0f} % of what a plain matrix product",
+        f"{tagging['ratio']['pipeline at 32']:.1f} times the pipeline at 32",
+        *(f"{seconds[name]['median']:.2f} ({seconds[name]['least']:.2f} to" for name in ("help", "predict", "classes")),
+        f"`predict` takes {start['predict_over_import']:.2f} s beyond",
+        f"{memory['seconds'] / 60:.1f} minutes, {memory['sentences_a_second']:,.0f} sentences a second",
+        f"at most {memory['over_the_model_megabytes']:.0f} MB over",
+        f"took {memory['growth']:.1f} times the time",
+    ):
+        assert figure in page
+
+    bert, mpnet = measured("mc_dropout-h200-bert"), measured("mc_dropout-h200-mpnet")
+    for name in bert["words_a_second"]:
+        cells = (
+            f"{found['token_passes_a_second'][name] / 1000:,.0f} ({100 * found['shares_of_limit'][name]:.1f} %)"
+            for found in (bert, mpnet)
+        )
+        assert f"| {' | '.join(cells)} |" in page
+    assert f"{bert['ratio_naive']:.0f} and {mpnet['ratio_naive']:.0f} times the usual loop" in page
+    step, run = measured("training_step-h200"), measured("whole_run-h200")
+    for milliseconds in step["milliseconds_a_step"].values():
+        assert f"| {milliseconds:.1f} |" in page
+    assert f"{step['ratio_trainer']:.1f} and {step['ratio_trainer_bf16_grouped']:.1f} times as fast" in page
+    first, second = run["ours"]["runs"]
+    assert f"{first['seconds']:.0f} s on a machine" in page
+    assert f"{second['seconds']:.0f} s the next time" in page
+
+    for name, found in measured("last_layers")["last_layers"].items():
+        related = "" if "rank_correlation" not in found else f"{found['rank_correlation']:.3f}"
+        label = {"all": "all", "all, another seed": "all, another seed"}.get(name, f"the last {name}")
+        assert f"| {label} | {found['words_a_second']:.0f} | {related} | {found['auroc']:.3f} |" in page
 
 
 def test_the_tables_of_the_bilstm_are_what_the_results_say() -> None:

@@ -18,6 +18,9 @@ from sequst.tagger.tagger import Tagger
 from sequst.tagger.transformer import states_of_words
 from sequst.uncertainty.mc_dropout import mc_dropout, same_dropout
 
+TOGETHER = 5
+"""Passes that go through the head at once, which is little work for a lean forward and many steps."""
+
 
 def mc_passes(tagger: Tagger, forward: Forward, batch: Batch, passes: int, seed: int, last_layers: int = 0) -> Iterator[Tensor]:
     """(P, B, W, C): the log probabilities of all passes, some at a time, each with masks of its own, which the seed decides.
@@ -52,18 +55,22 @@ def _plain_passes(tagger: Tagger, batch: Batch, passes: int, seed: int, last_lay
 
 def _lean_passes(tagger: Tagger, lean: Lean, batch: Batch, passes: int, seed: int, last_layers: int) -> Iterator[Tensor]:
     begun, masks, head = lean.begin(batch, last_layers), Masks(seed), tagger.head
-    for _ in range(passes):
-        hidden = states_of_words(lean.finish(begun, masks), batch)
-        states = masks.drop(head.standardised(hidden), head.dropout.p)
-        yield head.log_probs(head.linear(states).float(), batch.rows).unsqueeze(0)
+    for done in range(0, passes, TOGETHER):
+        count = min(TOGETHER, passes - done)
+        hidden = torch.stack([states_of_words(lean.finish(begun, masks), batch) for _ in range(count)])
+        yield _log_probs(tagger, batch, masks.drop(head.standardised(hidden), head.dropout.p))
 
 
 def _packed_passes(tagger: Tagger, packed: Packed, batch: Batch, passes: int, seed: int, last_layers: int) -> Iterator[Tensor]:
     head = tagger.head
     with same_dropout(tagger, seed), torch.autocast(tagger.device.type, enabled=False):
         for hidden in packed.passes(batch, passes, seed, last_layers):
-            count = len(hidden)
-            states = F.dropout(head.standardised(hidden.float()), head.dropout.p)
-            rows = Rows(batch.word_mask.repeat(count, 1), batch.opens.repeat(count))
-            log_probs = head.log_probs(head.linear(states).flatten(0, 1), rows)
-            yield log_probs.view(count, -1, *log_probs.shape[1:])
+            yield _log_probs(tagger, batch, F.dropout(head.standardised(hidden.float()), head.dropout.p))
+
+
+def _log_probs(tagger: Tagger, batch: Batch, states: Tensor) -> Tensor:
+    """(P, B, W, C) from the states that the head's linear layer is to see (P, B, W, H)."""
+    count = len(states)
+    rows = Rows(batch.word_mask.repeat(count, 1), batch.opens.repeat(count))
+    log_probs = tagger.head.log_probs(tagger.head.linear(states).float().flatten(0, 1), rows)
+    return log_probs.view(count, -1, *log_probs.shape[1:])
