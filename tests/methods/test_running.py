@@ -367,7 +367,7 @@ def test_a_folder_named_like_the_default_encoder_is_in_nobodys_way(tmp_path: Pat
 def test_precision_follows_the_size_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(run_module, "pick_device", lambda name: torch.device("cuda"))
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: True)
     monkeypatch.setattr(run_module, "Accelerator", lambda mixed_precision, cpu: asked.append(mixed_precision))
     for parameters in (22_000_000, 110_000_000):
         make_accelerator(Settings(), parameters)
