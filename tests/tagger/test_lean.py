@@ -60,15 +60,20 @@ def lean_of(model: Any) -> Lean:
     return Lean(known)
 
 
-@pytest.fixture(params=MODELS)
-def model(request: pytest.FixtureRequest) -> Any:
+def model_of(kind: str) -> Any:
+    """In evaluation mode, with random weights and no classifier."""
     torch.manual_seed(1)
-    model = MODELS[request.param]()
+    model = MODELS[kind]()
     for parameter in model.parameters():  # biases and norms too, that nothing hides behind a 0 or a 1
         torch.nn.init.normal_(parameter, std=0.3)
     model.classifier = torch.nn.Identity()
     model.dropout.p = 0.0
     return model.eval()
+
+
+@pytest.fixture(params=MODELS)
+def model(request: pytest.FixtureRequest) -> Any:
+    return model_of(request.param)
 
 
 @pytest.mark.parametrize("laid_out", [False, True])

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.tagger.test_lean import MODELS, batch_of
+from tests.tagger.test_lean import MODELS, batch_of, model_of
 from torch import Tensor
 
 from sequst.corpus.generated import generate
@@ -20,13 +20,7 @@ from sequst.uncertainty.passes import mc_passes
 
 @pytest.fixture(params=MODELS)
 def model(request: pytest.FixtureRequest) -> Any:
-    torch.manual_seed(1)
-    model = MODELS[request.param]()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
-    model.classifier = torch.nn.Identity()
-    model.dropout.p = 0.0
-    return model.eval()
+    return model_of(request.param)
 
 
 def packed(model: Any) -> Packed:

@@ -39,7 +39,7 @@ class _Begun(NamedTuple):
 
 
 class _Layer(NamedTuple):
-    """The weights of a layer in the precision of the passes, and the modules that know the rest."""
+    """The weights of a layer in the precision of the passes; what else it has, the known layer knows."""
 
     qkv: tuple[Tensor, Tensor]
     output: tuple[Tensor, Tensor]
