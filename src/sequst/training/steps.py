@@ -66,7 +66,7 @@ class ReplayedSteps(Steps):
         self._rows, self._tokens = rows, tokens
         self._recorded: dict[Any, _Recorded] = {}
         self._pool = torch.cuda.graph_pool_handle()
-        self._works = True
+        self._works, self._ready = True, False
 
     @staticmethod
     def fit(tagger: Tagger, objective: Objective) -> bool:
@@ -76,7 +76,8 @@ class ReplayedSteps(Steps):
 
     def take(self, batch: Batch) -> Taken:
         batch = self._padded(batch)
-        if not self._works or not self._begun():
+        self._ready = self._ready or self._begun()
+        if not self._works or not self._ready:
             return super().take(batch)
         key = (batch.input_ids.shape, self._objective.stage)
         if key not in self._recorded:
