@@ -23,7 +23,7 @@ _PLACES = {
     "Prediction": "sequst.tagger.predicting",
     "evaluate": "sequst.evaluation.evaluating",
     "Settings": "sequst.training.settings",
-    "load_settings": "sequst.training.settings",
+    "load_settings": "sequst.training.configuring",
     "train": "sequst.methods.running",
     "resume": "sequst.methods.running",
 }
@@ -58,7 +58,8 @@ if TYPE_CHECKING:
     from sequst.methods.running import resume, train
     from sequst.tagger.predicting import Prediction
     from sequst.tagger.tagger import Tagger
-    from sequst.training.settings import Settings, load_settings
+    from sequst.training.configuring import load_settings
+    from sequst.training.settings import Settings
 
 
 def __getattr__(name: str) -> Any:

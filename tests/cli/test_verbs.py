@@ -188,7 +188,8 @@ def test_methods_and_settings(sequst: Cli, write: Write) -> None:
     assert listed["sequst"]["unlabeled"]
     template = sequst("settings").stdout
     assert "  # Peak learning rate of the encoder." in template
-    from sequst.training.settings import Settings, load_settings
+    from sequst.training.configuring import load_settings
+    from sequst.training.settings import Settings
 
     assert load_settings(write("all.yaml", template)) == Settings()
 

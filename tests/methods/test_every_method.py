@@ -113,7 +113,8 @@ def test_unlabelled_text_without_a_word_is_none(split: Split, tmp_path: Path) ->
 
 def test_every_setting_that_a_method_uses_is_in_its_hash() -> None:
     """Change each in turn: those of a group that a method says it does not use are the only ones that make no difference."""
-    from sequst.training.settings import Settings, flatten, from_dict
+    from sequst.training.configuring import flatten, from_dict
+    from sequst.training.settings import Settings
 
     usual = Settings()
     for name, value in flatten(usual).items():

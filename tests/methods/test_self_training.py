@@ -108,8 +108,8 @@ def test_labelled_sentences_can_be_mixed_in(split: Split, tiny_encoder: str, tmp
     seen: list[Examples] = []
 
     class Watched(Run):
-        def pseudo_examples(self, *arguments: Any) -> Examples:
-            seen.append(super().pseudo_examples(*arguments))
+        def pseudo_examples(self, *arguments: Any, **options: Any) -> Examples:
+            seen.append(super().pseudo_examples(*arguments, **options))
             return seen[-1]
 
     with pytest.MonkeyPatch.context() as patch:
@@ -209,8 +209,8 @@ def scripted(monkeypatch: pytest.MonkeyPatch, first: float, rounds: list[tuple[f
     monkeypatch.setattr(Run, "dev_f1", lambda self, tagger: first)
     kept = Run.train
 
-    def train(self: Run, *arguments: Any) -> Any:
-        outcome, (round_, name) = kept(self, *arguments), arguments[-2:]
+    def train(self: Run, *arguments: Any, **options: Any) -> Any:
+        outcome, (round_, name) = kept(self, *arguments, **options), arguments[-2:]
         if round_:
             outcome.dev_f1 = rounds[round_ - 1][name == "retune"]
         return outcome
@@ -238,6 +238,79 @@ def test_which_round_is_kept(
     weights = load_state(result.path / "rounds" / str(kept[0]) / kept[1] / "done.pt")["tagger"]
     found = result.tagger.encoder.state_dict()
     assert all(torch.equal(found[name], weights[f"encoder.{name}"]) for name in found)
+
+
+def test_the_last_round_can_be_kept_whatever_the_dev_set_says(
+    split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(monkeypatch, 50.0, [(0.0, f1) for f1 in (60.0, 40.0, 30.0)])
+    result = run(split, tiny_encoder, tmp_path / "run", "sst", max_rounds=3, patience=1, choose="last")
+    assert (result.summary["rounds"], result.summary["kept_round"]) == (3, 3)
+
+
+MANY: dict[str, Any] = {"ensemble": {"teachers": 2, "students": 2, "memory": 0.25}, "keep_rounds": True}
+
+
+def test_several_teachers_and_students(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    result = run(split, tiny_encoder, tmp_path / "run", "sequst", **MANY)
+    found = {n: Beliefs.from_file(result.path / f"rounds/{n}/beliefs/beliefs.npz") for n in (1, 2)}
+    taggers: dict[str, Tagger] = {}
+    for place in ("0/teacher", "0/teacher-2", "1/retune", "1/retune-2"):
+        tagger = Tagger.from_encoder(tiny_encoder, result.tagger.labels)
+        tagger.load_state_dict(load_state(result.path / "rounds" / place / "done.pt")["tagger"])
+        taggers[place] = tagger.eval()
+    means = {place: _mean(tagger, split, round_) for place, tagger in taggers.items() for round_ in [int(place[0]) + 1]}
+    first = (means["0/teacher"] + means["0/teacher-2"]) / 2
+    second = 0.75 * (means["1/retune"] + means["1/retune-2"]) / 2 + 0.25 * first
+    for beliefs, plain in ((found[1], first), (found[2], second)):
+        assert beliefs.probabilities is not None
+        assert np.abs(beliefs.probabilities - plain).max() < 0.2  # other masks, and three passes each
+        assert np.abs(beliefs.probabilities - plain).mean() < 0.02
+        assert beliefs.labels.tolist() == beliefs.probabilities.argmax(-1).tolist()
+    history = result.summary["history"]
+    assert [line["member"] in (1, 2) for line in history] == [True] * 3
+    kept = history[result.summary["kept_round"]]
+    assert kept["teacher_f1"] == result.summary["dev_f1"] == max(line["teacher_f1"] for line in history)
+    (result.path / "summary.json").unlink()
+    assert resume(result.path).summary == result.summary
+
+
+def _mean(tagger: Tagger, split: Split, seed: int) -> np.ndarray[Any, Any]:
+    beliefs = form_beliefs(tagger, split.unlabeled[:60], passes=20, seed=seed, probabilities="mean")
+    assert beliefs.probabilities is not None
+    return beliefs.probabilities
+
+
+def test_one_of_each_and_no_memory_is_the_plain_method(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    plain = run(split, tiny_encoder, tmp_path / "a", "sst", max_rounds=1, dev=None)
+    one = run(split, tiny_encoder, tmp_path / "b", "sst", max_rounds=1, dev=None, ensemble={"teachers": 1, "memory": 0.0})
+    two = run(split, tiny_encoder, tmp_path / "c", "sst", max_rounds=1, dev=None, ensemble={"teachers": 2})
+    assert same_weights(plain.tagger, one.tagger)
+    assert plain.summary["settings_hash"] == one.summary["settings_hash"] != two.summary["settings_hash"]
+    assert not same_weights(plain.tagger, two.tagger)
+
+
+def test_words_can_be_drawn_anew_in_every_epoch(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    counted: list[list[list[bool]]] = []
+
+    class Watched(Run):
+        def renewed(self, *arguments: Any) -> Examples:
+            examples = super().renewed(*arguments)
+            assert examples.selected is not None
+            counted.append(examples.selected)
+            return examples
+
+    options = {"max_rounds": 1, "selection": {"each_epoch": True}, "mix_labeled": True, "keep_rounds": True}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sequst.methods.running.Run", Watched)
+        result = run(split, tiny_encoder, tmp_path / "run", "sequst", **options)
+    epochs = metrics(result.path)[-3]["epoch"]
+    assert len(counted) >= 2
+    assert all(len(each) == 60 + len(split.labeled) for each in counted)
+    assert all(all(words) for each in counted for words in each[60:])
+    assert counted[0] != counted[1]
+    assert [sum(words) for words in counted[0]] == [sum(words) for words in counted[1]]
+    assert epochs is not None
 
 
 @pytest.mark.parametrize("dev", [True, False])

@@ -139,3 +139,18 @@ def test_a_chain_at_its_start_is_a_softmax() -> None:
     states, words = torch.randn(2, 5, 16), rows(torch.ones(2, 5, dtype=torch.bool))
     assert torch.allclose(crf(states, words), plain(states, words), atol=1e-6)
     assert torch.equal(crf.decode(crf.scores(states), words).labels, plain.decode(plain.scores(states), words).labels)
+
+
+def test_a_softmax_head_that_knows_its_tags_decodes_what_is_allowed() -> None:
+    # I-X alone, B-X I-X, and a window that goes on within a sentence
+    alone = [[0.0, 1.0, 3.0], [2.0, 0.0, 0.0]]
+    scores = torch.tensor([alone, [[0.0, 2.0, 0.0], [0.0, 1.0, 3.0]], alone])
+    rows = Rows(torch.ones(3, 2, dtype=torch.bool), torch.tensor([True, True, False]))
+    raw, valid = SoftmaxHead(4, 3, 0.0).eval(), SoftmaxHead(4, 3, 0.0, names=LABELS).eval()
+    assert raw.decode(scores, rows).labels.tolist() == [[2, 0], [1, 2], [2, 0]]
+    found = valid.decode(scores, rows)
+    assert found.labels.tolist() == [[1, 0], [1, 2], [2, 0]]
+    assert torch.equal(found.log_probs, raw.decode(scores, rows).log_probs)
+    assert found.confidences[0, 0] == pytest.approx(torch.softmax(scores[0, 0], -1)[1].item())
+    assert (raw.valid, valid.valid) == (False, True)
+    assert raw.state_dict().keys() == valid.state_dict().keys()

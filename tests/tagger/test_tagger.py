@@ -240,3 +240,15 @@ def test_what_is_no_model(tmp_path: Path, tiny_encoder: str) -> None:
     model.save_pretrained(tmp_path / "closed")
     with pytest.raises(SequstError, match="labels are not IOB2 tags: O, S-X"):
         Tagger.load(tmp_path / "closed")
+
+
+def test_a_tagger_remembers_that_its_tags_are_valid(tiny_encoder: str, tmp_path: Path) -> None:
+    tagger = random_tagger(tiny_encoder, valid=True)
+    tagger.save(tmp_path / "valid")
+    loaded = Tagger.load(tmp_path / "valid")
+    assert loaded.head.valid  # type: ignore[union-attr]
+    found, raw = ([p.tags for p in each.predict(SENTENCES)] for each in (loaded, random_tagger(tiny_encoder)))
+    for tags in found:
+        for tag, following in itertools.pairwise(("O", *tags)):
+            assert not following.startswith("I-") or tag[2:] == following[2:]
+    assert found != raw

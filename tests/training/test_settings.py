@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from sequst.errors import UsageError
-from sequst.training.settings import _CHOICES, Settings, describe, from_dict, load_settings, save_settings, template, to_dict
+from sequst.training.configuring import describe, from_dict, load_settings, save_settings, template
+from sequst.training.settings import _CHOICES, Settings, to_dict
 from sequst.uncertainty.selectors import SELECTORS
 
 Write = Callable[..., Path]

@@ -200,10 +200,25 @@ def keep(states: list[Any], state: Any) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-@pytest.mark.parametrize("kind", ["bert", "mpnet"])
+@pytest.mark.parametrize(
+    ("kind", "precision", "head", "average"),
+    [
+        ("bert", "fp32", "softmax", 0.0),
+        ("bert", "bf16", "softmax", 0.9),
+        ("mpnet", "fp32", "crf", 0.9),
+        ("mpnet", "bf16", "softmax", 0.0),
+        ("bert", "bf16", "crf", 0.0),
+    ],
+)
 def test_replayed_steps_are_the_steps(
-    kind: str, precision: str, tiny_encoder: str, split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str,
+    precision: str,
+    head: str,
+    average: float,
+    tiny_encoder: str,
+    split: Split,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Bit by bit, of both objectives; and a phase that is resumed ends as it would have."""
     name = encoder_of(kind, tiny_encoder, tmp_path)
@@ -216,10 +231,10 @@ def test_replayed_steps_are_the_steps(
         replay(graph)
 
     monkeypatch.setattr(torch.cuda.CUDAGraph, "replay", counted)
-    phase = Phase(learning_rate=1e-3, min_steps=40, epochs=1, evaluations=2, batch_size=8)
+    phase = Phase(learning_rate=1e-3, min_steps=40, epochs=1, evaluations=2, batch_size=8, average=average)
 
     def trained(make: Any, recorded: bool, state: Any = None, **hooks: Any) -> dict[str, Tensor]:
-        tagger = Tagger.from_encoder(name, labels_of(split.labeled), seed=1).to("cuda")
+        tagger = Tagger.from_encoder(name, labels_of(split.labeled), seed=1, head=head).to("cuda")
         windows = tagger.splitter.windows([s.words for s in split.labeled])
         selected = [[i % 3 != 0 for i in range(len(s))] for s in split.labeled]
         examples = Examples(windows, [tagger.label_ids(s.tags or ()) for s in split.labeled], selected)
@@ -242,10 +257,17 @@ def test_replayed_steps_are_the_steps(
 
 
 @pytest.mark.gpu
-def test_a_crf_is_trained_step_by_step(tiny_encoder: str, split: Split) -> None:
-    tagger = Tagger.from_encoder(tiny_encoder, labels_of(split.labeled), head="crf").to("cuda")
-    assert not ReplayedSteps.fit(tagger, LabelledWords())
-    assert ReplayedSteps.fit(Tagger.from_encoder(tiny_encoder, ["O"]).to("cuda"), LabelledWords())
+def test_a_phase_leaves_no_memory_behind(tiny_encoder: str, split: Split) -> None:
+    taken = []
+    for _ in range(3):
+        tagger = Tagger.from_encoder(tiny_encoder, labels_of(split.labeled), seed=1).to("cuda")
+        examples = Examples(
+            tagger.splitter.windows([s.words for s in split.labeled]), [tagger.label_ids(s.tags or ()) for s in split.labeled]
+        )
+        fit(tagger, examples, student(tagger.encoder.width), SHORT, make_accelerator(Settings(device="cuda"), 0), 7, Hooks())
+        del tagger
+        taken.append((torch.cuda.memory_allocated(), torch.cuda.memory_reserved()))
+    assert taken[1] == taken[2]
 
 
 @pytest.mark.gpu

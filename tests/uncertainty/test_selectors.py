@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sequst.uncertainty.beliefs import Beliefs
-from sequst.uncertainty.selectors import SELECTORS, AllWords, SampledWords, TopOfEachClass, TopWords, sampling_weights, scores
+from sequst.uncertainty.selectors import (
+    SELECTORS,
+    AllWords,
+    SampledOfEachClass,
+    SampledWords,
+    TopOfEachClass,
+    TopWords,
+    scores,
+    units,
+)
 
 
 def beliefs(confidence: list[float], gain: list[float], sizes: list[int], labels: list[int] | None = None) -> Beliefs:
@@ -25,11 +34,9 @@ TWO = beliefs([0.8, 0.4, 0.9, 0.6], [0.5, 0.0, 1.5, 0.5], [2, 2])
 def test_weights_by_hand() -> None:
     # scores 0.8 * 0.5, 0.4 * 1 | 0.9 * 0, 0.6 * 0.5
     assert scores(TWO, "both") == pytest.approx([0.4, 0.4, 0.0, 0.3])
-    assert sampling_weights(TWO) == pytest.approx([0.5, 0.5, 0.0, 1.0])
-    assert sampling_weights(TWO, "confidence") == pytest.approx([2 / 3, 1 / 3, 0.6, 0.4])
-    assert sampling_weights(TWO, "certainty") == pytest.approx([1 / 3, 2 / 3, 0.0, 1.0])
+    assert scores(TWO, "confidence") == pytest.approx([0.8, 0.4, 0.9, 0.6])
+    assert scores(TWO, "certainty") == pytest.approx([0.5, 1.0, 0.0, 0.5])
     hopeless = beliefs([0.5, 0.5], [2.0, 3.0], [2])
-    assert sampling_weights(hopeless).tolist() == [0.0, 0.0]
     assert not SampledWords().select(hopeless, np.random.default_rng(0)).any()
 
 
@@ -42,10 +49,11 @@ def test_every_sentence_gives_its_share(sizes: list[int], share: float, seed: in
         mask = selector.select(some, rng)
         taken = np.bincount(some.sentence_of, mask)
         assert taken.tolist() == [max(1, round(share * size)) for size in sizes]
-    by_class = TopOfEachClass(share).select(some, rng)
-    for label in np.unique(some.labels):
-        members = some.labels == label
-        assert by_class[members].sum() == max(1, round(share * members.sum()))
+    for selector in (SampledOfEachClass(share), TopOfEachClass(share)):
+        by_class = selector.select(some, rng)
+        for label in np.unique(some.labels):
+            members = some.labels == label
+            assert by_class[members].sum() == max(1, round(share * members.sum()))
     assert AllWords().select(some, rng).all()
 
 
@@ -73,3 +81,42 @@ def test_top_by_hand() -> None:
 def test_registered_by_name_with_defaults_that_select_something() -> None:
     for make in SELECTORS.values():
         assert make().select(TWO, np.random.default_rng(0)).any()
+
+
+NAMES = ("O", "B-A", "I-A", "B-B", "I-B")
+
+
+def test_an_entity_is_taken_whole_or_not_at_all() -> None:
+    # a B-A of three words whose worst is 0.2, a word outside, an I-B that nothing began; then a sentence that goes on with I-A
+    tags = [1, 2, 2, 0, 4, 2, 0]
+    some = beliefs([0.9, 0.2, 0.9, 0.5, 0.3, 0.1, 0.8], [0.0] * 7, [5, 2], tags)
+    assert units(some, NAMES).tolist() == [0, 3, 4, 5, 6]
+    taken = TopWords(0.4, unit="entity", names=NAMES).select(some, np.random.default_rng(0))
+    assert taken.tolist() == [False, False, False, True, True, False, True]
+    more = TopWords(0.6, unit="entity", names=NAMES).select(some, np.random.default_rng(0))
+    assert more.tolist() == [True, True, True, True, True, False, True]  # three words of five: the entity is there at the third
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.floats(0.05, 1.0), st.integers(0, 99))
+def test_no_entity_is_cut(sizes: list[int], share: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = sum(sizes)
+    some = beliefs(rng.uniform(0.1, 1, n).tolist(), rng.uniform(0, 0.9, n).tolist(), sizes, rng.integers(0, 5, n).tolist())
+    firsts = units(some, NAMES)
+    for kind in (SampledWords, TopWords, SampledOfEachClass, TopOfEachClass):
+        mask = kind(share, unit="entity", names=NAMES).select(some, rng)
+        assert all(len(set(part.tolist())) == 1 for part in np.split(mask, firsts[1:]))
+    whole = SampledWords(share, unit="entity", names=NAMES).select(some, rng)
+    taken, longest = np.bincount(some.sentence_of, whole), np.diff(firsts, append=n).max()
+    wanted = np.array([max(1, round(share * size)) for size in sizes])
+    assert (taken >= wanted).all()
+    assert (taken < wanted + longest).all()
+
+
+def test_a_power_sharpens_the_draw() -> None:
+    one = beliefs([0.6, 0.3, 0.1], [0.0, 0.0, 0.0], [3])
+    rng = np.random.default_rng(0)
+    squared = sum(SampledWords(0.34, power=2.0).select(one, rng) for _ in range(20_000)) / 20_000
+    assert squared == pytest.approx(np.array([0.36, 0.09, 0.01]) / 0.46, abs=0.015)
+    even = sum(SampledWords(0.34, power=0.0).select(one, rng) for _ in range(20_000)) / 20_000
+    assert even == pytest.approx([1 / 3] * 3, abs=0.015)

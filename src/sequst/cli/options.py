@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sequst.training.settings import describe
+from sequst.training.configuring import describe
 
 
 def setting(name: str) -> Any:

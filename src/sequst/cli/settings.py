@@ -5,6 +5,6 @@ import typer
 
 def settings() -> None:
     """Print every setting with its default and what it does, as a YAML file to start from."""
-    from sequst.training.settings import template
+    from sequst.training.configuring import template
 
     typer.echo(template(), nl=False)

@@ -56,8 +56,8 @@ def train(
     _require_flags(given, resume is not None)
 
     from sequst.methods import running
+    from sequst.training.configuring import load_settings
     from sequst.training.data import DataFile
-    from sequst.training.settings import load_settings
 
     def file(path: str | None, format: str) -> DataFile | None:
         return None if path is None else DataFile(path, format, word_column, tag_column)

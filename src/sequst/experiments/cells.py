@@ -16,7 +16,8 @@ from sequst.errors import SequstError, UsageError
 from sequst.experiments.benchmarks import read_part
 from sequst.experiments.results import KEYS, TELLING, Lines, key_of
 from sequst.methods.registry import find_method
-from sequst.training.settings import Settings, load_settings
+from sequst.training.configuring import load_settings
+from sequst.training.settings import Settings
 
 SCORED_ON_POOL = 1000
 

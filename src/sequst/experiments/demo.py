@@ -11,8 +11,8 @@ from sequst.corpus.writing import write_conll
 from sequst.files import require_free, write_json
 from sequst.methods.registry import find_method
 from sequst.methods.running import train
+from sequst.training.configuring import load_settings
 from sequst.training.progress import Progress
-from sequst.training.settings import load_settings
 
 METHODS = ("finetune", "sst", "sequst")
 SHOTS = 5

@@ -55,7 +55,7 @@ class Job:
         allowed = os.environ.get("OMP_NUM_THREADS", "")
         torch.set_num_threads(max(1, min(int(cpus), int(allowed) if allowed.isdigit() else int(cpus))))
         if self.device != "cpu" and torch.cuda.is_available():
-            torch.cuda.set_per_process_memory_fraction(1.0 / self.share)
+            torch.cuda.set_per_process_memory_fraction(0.95 / self.share)  # the rest is what CUDA itself takes
 
 
 class Ended(NamedTuple):

@@ -70,7 +70,8 @@ def rounds(run: Finished) -> Lines:
     """The history of the run, with the F1 of every round's teacher on what the cell is scored on."""
     tagger, lines = Tagger.load(run.result.path / "model"), []
     for line in run.result.summary["history"]:
-        done = run.directory.outcome(line["round"], "retune" if line["round"] else "teacher")
+        phase = "retune" if line["round"] else "teacher"
+        done = run.directory.outcome(line["round"], phase if line.get("member", 1) == 1 else f"{phase}-{line['member']}")
         assert done is not None
         tagger.load_state_dict(done["tagger"])
         lines.append({**line, "f1": evaluate(tagger.eval(), run.sentences).total.f1})
@@ -88,12 +89,12 @@ def selection(run: Finished) -> Lines:
     beliefs = run.beliefs
     if beliefs is None or not beliefs.information_gain.any():
         return []
-    truth, lines = [sentence.tags for sentence in run.unlabeled], []
+    truth, lines, names = [sentence.tags for sentence in run.unlabeled], [], run.result.tagger.labels
     for strategy in STRATEGIES:
-        selector: Selector = AllWords() if strategy == "none" else selector_of(run.settings.selection, strategy)
+        selector: Selector = AllWords() if strategy == "none" else selector_of(run.settings.selection, names, strategy)
         selected = select_words(selector, beliefs, run.settings.seed, 1)
-        wrong = pseudo_label_error(beliefs.labels, run.result.tagger.labels, truth, selected)
-        is_entity = beliefs.labels != run.result.tagger.labels.index(OUTSIDE)
+        wrong = pseudo_label_error(beliefs.labels, names, truth, selected)
+        is_entity = beliefs.labels != names.index(OUTSIDE)
         lines.append(
             {
                 "strategy": strategy,

@@ -13,16 +13,18 @@ from sequst.training.run import Run
 from sequst.training.settings import Phase
 
 
-def finetune(run: Run) -> Tagger:
-    return learn_labelled(run, lambda tagger: LabelledWords())
+def finetune(run: Run, name: str = "teacher") -> Tagger:
+    return learn_labelled(run, lambda tagger: LabelledWords(), name=name)
 
 
-def learn_labelled(run: Run, objective: Callable[[Tagger], Objective], phase: Phase | None = None) -> Tagger:
+def learn_labelled(
+    run: Run, objective: Callable[[Tagger], Objective], phase: Phase | None = None, name: str = "teacher"
+) -> Tagger:
     """A new tagger that goes through the labelled sentences in the teacher's phase, or this one, with this objective."""
-    tagger = run.new_tagger(0, "teacher")
+    tagger = run.new_tagger(0, name)
     examples = run.examples(tagger, run.data.labeled)
     run.standardise(tagger, examples)
-    run.train(tagger, examples, objective(tagger), phase or run.settings.teacher, 0, "teacher")
+    run.train(tagger, examples, objective(tagger), phase or run.settings.teacher, 0, name)
     return tagger
 
 

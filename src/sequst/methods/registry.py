@@ -34,7 +34,8 @@ class Method(NamedTuple):
         return cast("MethodFunction", getattr(importlib.import_module(module), function))
 
 
-_SELF_TRAINING = ("max_rounds", "patience", "keep", "pseudo_labels", "mix_labeled", "student", "retune")
+_ROUNDS = ("max_rounds", "patience", "keep", "choose", "student", "retune", "ensemble")
+_SELF_TRAINING = (*_ROUNDS, "pseudo_labels", "sharpness", "mix_labeled")
 _RELIABLE_WORDS = ("uncertainty", "selection", "robust", "gcr")
 _ADVERSARIAL, _VIEWS, _META = ("vat",), ("cvt",), ("metast",)
 _OTHERS = (*_ADVERSARIAL, *_VIEWS, *_META)

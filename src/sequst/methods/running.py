@@ -26,12 +26,14 @@ from sequst.tagger.pretrained import PACKAGED
 from sequst.tagger.shape import BILSTM
 from sequst.tagger.tagger import Tagger, pick_device
 from sequst.tagger.vectors import GLOVE
+from sequst.training.configuring import from_dict
 from sequst.training.data import Data, DataFile, Files, load_data
 from sequst.training.directory import RunDirectory
 from sequst.training.progress import Progress, Silent
 from sequst.training.report.page import write_report
 from sequst.training.run import EncoderFacts, Run, describe_device, load_encoder, vectors_note
-from sequst.training.settings import Settings, from_dict, to_dict
+from sequst.training.settings import Settings, to_dict
+from sequst.uncertainty.temperature import NO_DEV
 from sequst.version import __version__
 
 Source = str | Path | DataFile | Sequence[Sentence]
@@ -80,6 +82,8 @@ def train(
             progress.note(f"method {method.name} does not learn from unlabelled text: --unlabeled is checked and not used")
         if method.unlabeled and not any(sentence.words for sentence in data.unlabeled):
             raise UsageError(f"method {method.name} learns from unlabelled text: name some with --unlabeled")
+        if settings.uncertainty.calibrated and "uncertainty" not in method.unused and not data.dev:
+            raise UsageError(NO_DEV)
         if settings.bilstm.vectors and settings.encoder != BILSTM:
             progress.note(f"bilstm.vectors is not used: the encoder is {settings.encoder}, not bilstm")
         encoder = load_encoder(settings, method.perturbs)

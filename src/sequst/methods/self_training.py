@@ -3,15 +3,16 @@
 teacher = fine-tuned on the labelled data; in each round the teacher labels the unlabelled words, a selector chooses those to
 trust, a student fresh from the pretrained weights learns them, and the student, fine-tuned on the labelled data again, is the
 next teacher. The result is the teacher of the round with the best dev F1, of equals the later; without a dev set, the last.
+There may be several teachers and students (`ensemble`): the students of a round learn what its teachers believe on average.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -36,6 +37,8 @@ from sequst.uncertainty.selectors import Selector
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+KEPT_PHASES = {"teacher": "retune", "student": "student"}
+"""The phase that leaves what a round keeps, by `keep`."""
 FAR_BELOW = 10.0
 """A student whose dev F1 is so many points below its teacher's has not learnt what it should."""
 
@@ -114,15 +117,17 @@ class PseudoLabelledWords(Objective):
 
 
 def self_train(run: Run, parts: Parts) -> Tagger:
-    teacher = finetune(run)
-    best = [(0, "teacher")]  # rounds and phases that were the best when they ended: the last is the best of all
-    best_f1 = teacher_f1 = run.dev_f1(teacher) if run.data.dev else None
+    names = _members("teacher", run.settings.ensemble.teachers)
+    teachers = [finetune(run, name) for name in names]
+    scores = [run.dev_f1(teacher) if run.data.dev else None for teacher in teachers]
+    first = _best(scores)
+    best = [(0, names[first])]  # rounds and phases that were the best when they ended: the last is the best of all
+    best_f1 = teacher_f1 = scores[first]
     last_rise = 0
-    run.end_round({"round": 0, "teacher_f1": teacher_f1})
-    kept_phase = {"teacher": "retune", "student": "student"}[run.settings.keep]
+    run.end_round({"round": 0, "teacher_f1": teacher_f1, **_member(first, len(names))})
     before: Beliefs | None = None
     for round_ in range(1, run.settings.max_rounds + 1):
-        beliefs = run.beliefs(teacher, round_, uncertain=parts.selector.looks_at_beliefs, labels=parts.labels)
+        beliefs = run.beliefs(teachers, round_, uncertain=parts.selector.looks_at_beliefs, labels=parts.labels, before=before)
         selected = select_words(parts.selector, beliefs, run.settings.seed, round_)
         nothing = _nothing_to_learn(beliefs, selected, run.labels, round_)
         if nothing and round_ == 1:
@@ -133,43 +138,89 @@ def self_train(run: Run, parts: Parts) -> Tagger:
             break
         run.keep_selection(round_, beliefs, selected)
 
-        student = run.new_tagger(round_, "student")
-        examples = run.pseudo_examples(student, beliefs, selected)
-        run.standardise(student, examples)
-        noise, draws = (derive(run.settings.seed, round_, part) for part in ("regulariser", "weigher"))
-        regulariser = parts.regulariser(student, noise) if parts.regulariser is not None else None
-        weigher = parts.weigher(student, draws) if parts.weigher is not None else None
-        learning = PseudoLabelledWords(parts.loss, regulariser, weigher)
         try:
-            learnt = run.train(student, examples, learning, run.settings.student, round_, "student")
-            teacher, previous_f1 = student, teacher_f1
-            labelled = run.examples(teacher, run.data.labeled)
-            retune = parts.retune or run.settings.retune
-            teacher_f1 = run.train(teacher, labelled, LabelledWords(), retune, round_, "retune").dev_f1
+            students = [_teach(run, parts, beliefs, round_, number) for number in range(run.settings.ensemble.students)]
         except PhaseStopped as stop:
             run.progress.note(f"warning: {stop}\nwhat came before it is kept")
             break
-        scores = {"student_f1": learnt.dev_f1, "teacher_f1": teacher_f1}
-        run.end_round({"round": round_, **scores, **_diagnosis(run, beliefs, before, selected)})
+        teachers, previous_f1 = [student.tagger for student in students], teacher_f1
+        chosen = _best([student.kept_f1(run.settings.keep) for student in students])
+        learnt, teacher_f1 = students[chosen].learnt, students[chosen].teacher_f1
+        told = {"round": round_, "student_f1": learnt.dev_f1, "teacher_f1": teacher_f1, **_member(chosen, len(students))}
+        run.end_round({**told, **_diagnosis(run, beliefs, before, selected)})
         _warn_of_a_weak_student(run, parts, learnt, previous_f1)
 
         before = beliefs
-        f1 = scores[f"{run.settings.keep}_f1"]
+        f1 = students[chosen].kept_f1(run.settings.keep)
         if f1 is None or best_f1 is None or f1 > best_f1:
             last_rise = round_
-        if f1 is None or best_f1 is None or f1 >= best_f1:
+        if f1 is None or best_f1 is None or f1 >= best_f1 or run.settings.choose == "last":
             best_f1 = f1
-            best.append((round_, kept_phase))
-        if round_ - last_rise >= run.settings.patience:
+            best.append((round_, _members(KEPT_PHASES[run.settings.keep], len(students))[chosen]))
+        if round_ - last_rise >= run.settings.patience and run.settings.choose == "best":
             run.progress.note(f"no better {run.settings.keep} for {run.settings.patience} rounds: stopping")
             break
     run.kept_round = best[-1][0]
     return run.finished_tagger(*best[-1])
 
 
-def select_words(selector: Selector, beliefs: Beliefs, seed: int, round_: int) -> NDArray[np.bool_]:
-    """The words that a round learns; what is drawn at random depends on the seed and the round alone."""
-    return selector.select(beliefs, np.random.default_rng(derive(seed, round_, "selection")))
+class _Student(NamedTuple):
+    """A student that has learnt and been re-tuned, which makes it a teacher."""
+
+    tagger: Tagger
+    learnt: Outcome
+    teacher_f1: float | None
+
+    def kept_f1(self, keep: str) -> float | None:
+        """The dev F1 of what a round keeps of it."""
+        return self.learnt.dev_f1 if keep == "student" else self.teacher_f1
+
+
+def _teach(run: Run, parts: Parts, beliefs: Beliefs, round_: int, number: int) -> _Student:
+    """A new student, the `number`th of its round, which learns the words selected for it, and is then re-tuned."""
+    learning_phase, retuning_phase = (_members(phase, number + 1)[-1] for phase in ("student", "retune"))
+
+    def drawn(epoch: int) -> NDArray[np.bool_]:
+        return select_words(parts.selector, beliefs, run.settings.seed, round_, number, epoch)
+
+    student = run.new_tagger(round_, learning_phase)
+    renewed = run.settings.selection.each_epoch and parts.selector.looks_at_beliefs
+    examples = run.pseudo_examples(student, beliefs, drawn(0), labels=parts.labels, all_sentences=renewed)
+    run.standardise(student, examples)
+    noise, draws = (derive(run.settings.seed, round_, _members(part, number + 1)[-1]) for part in ("regulariser", "weigher"))
+    regulariser = parts.regulariser(student, noise) if parts.regulariser is not None else None
+    weigher = parts.weigher(student, draws) if parts.weigher is not None else None
+    learning = PseudoLabelledWords(parts.loss, regulariser, weigher)
+    renew = (lambda epoch: run.renewed(examples, beliefs, drawn(epoch))) if renewed else None
+    learnt = run.train(student, examples, learning, run.settings.student, round_, learning_phase, renew=renew)
+    labelled = run.examples(student, run.data.labeled)
+    retune = parts.retune or run.settings.retune
+    outcome = run.train(student, labelled, LabelledWords(), retune, round_, retuning_phase)
+    return _Student(student, learnt, outcome.dev_f1)
+
+
+def _members(phase: str, count: int) -> list[str]:
+    """The phases of so many taggers: the first has the plain name."""
+    return [phase if number == 0 else f"{phase}-{number + 1}" for number in range(count)]
+
+
+def _member(number: int, count: int) -> dict[str, int]:
+    """What a round's line says of which of several it is about."""
+    return {"member": number + 1} if count > 1 else {}
+
+
+def _best(scores: Sequence[float | None]) -> int:
+    """The place of the highest dev F1, of equals the first; the first where there is none."""
+    return max(range(len(scores)), key=lambda place: (scores[place] or 0.0, -place))
+
+
+def select_words(
+    selector: Selector, beliefs: Beliefs, seed: int, round_: int, number: int = 0, epoch: int = 0
+) -> NDArray[np.bool_]:
+    """The words that a student learns; what is drawn at random depends on the seed, the round, the student's number and, where
+    it is drawn anew for it, the epoch."""
+    place = (number, epoch) if number or epoch else ()
+    return selector.select(beliefs, np.random.default_rng(derive(seed, round_, "selection", *place)))
 
 
 def _nothing_to_learn(beliefs: Beliefs, selected: NDArray[np.bool_], names: list[str], round_: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 
 from sequst.methods.self_training import Parts, self_train
 from sequst.objectives.consistency import GaussianConsistency
@@ -23,13 +24,11 @@ def without_selection(run: Run) -> Tagger:
 
 
 def without_confidence(run: Run) -> Tagger:
-    return self_train(run, dataclasses.replace(parts_of(run), selector=selector_of(run.settings.selection, weight="certainty")))
+    return self_train(run, dataclasses.replace(parts_of(run), selector=_selector(run, weight="certainty")))
 
 
 def without_certainty(run: Run) -> Tagger:
-    return self_train(
-        run, dataclasses.replace(parts_of(run), selector=selector_of(run.settings.selection, weight="confidence"))
-    )
+    return self_train(run, dataclasses.replace(parts_of(run), selector=_selector(run, weight="confidence")))
 
 
 def without_phce(run: Run) -> Tagger:
@@ -44,15 +43,19 @@ def parts_of(run: Run) -> Parts:
     """The three parts as the settings ask for them."""
     settings = run.settings
     regulariser = functools.partial(_regulariser, settings.gcr) if settings.gcr.weight > 0 else None
-    return Parts(selector_of(settings.selection), _loss(settings.robust, len(run.labels)), regulariser)
+    return Parts(_selector(run), _loss(settings.robust, len(run.labels)), regulariser)
 
 
-def selector_of(selection: Selection, weight: str | None = None) -> Selector:
-    """The selector that the settings ask for; `weight` in place of theirs where it is given."""
+def selector_of(selection: Selection, labels: Sequence[str], weight: str | None = None) -> Selector:
+    """The selector that the settings ask for, of words with these labels; `weight` in place of theirs where it is given."""
     kind = SELECTORS[selection.selector]
-    names = {item.name for item in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    given = {"share": selection.share, "weight": weight or selection.weight}
-    return kind(**{name: value for name, value in given.items() if name in names})
+    wanted = {item.name for item in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    given = {**dataclasses.asdict(selection), "names": tuple(labels), "weight": weight or selection.weight}
+    return kind(**{name: value for name, value in given.items() if name in wanted})
+
+
+def _selector(run: Run, weight: str | None = None) -> Selector:
+    return selector_of(run.settings.selection, run.labels, weight)
 
 
 def _loss(robust: Robust, labels: int) -> WordLoss:

@@ -69,7 +69,7 @@ def _forward(chain: Chain, keep: bool = False) -> tuple[list[Tensor], Tensor]:
     """(of every step the log sum over the paths that end in each tag, shifted to a maximum of 0, and what the last was shifted
     by (B,)); only the last step unless all are to be kept."""
     emissions = chain.emissions.unbind(1)
-    whole = chain.mask.all(0).tolist()
+    whole = _where_all_are(chain.mask)
     alpha = chain.start + emissions[0]
     alphas = [alpha]
     shifts = alpha.new_zeros(len(alpha))
@@ -83,6 +83,13 @@ def _forward(chain: Chain, keep: bool = False) -> tuple[list[Tensor], Tensor]:
         alpha, shifts = after, shifts + shift
         alphas = [*alphas, alpha] if keep else [alpha]
     return alphas, shifts
+
+
+def _where_all_are(mask: Tensor) -> list[bool]:
+    """Of every step whether no row has ended before it; where a GPU's work is being recorded nothing can be asked of it."""
+    if mask.is_cuda and torch.cuda.is_current_stream_capturing():
+        return [False] * mask.shape[1]
+    return mask.all(0).tolist()
 
 
 def _close(chain: Chain, alpha: Tensor) -> Tensor:

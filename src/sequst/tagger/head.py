@@ -8,6 +8,7 @@ layer when the tagger is saved: what is saved is an ordinary classifier.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -104,10 +105,23 @@ class Head(nn.Module):
 
 
 class SoftmaxHead(Head):
-    """Every word for itself."""
+    """Every word for itself. With the `names` of its tags it decodes the most probable ones that IOB2 allows."""
 
     kind = "softmax"
     recordable = True
+    forbidden: Tensor | None
+    forbidden_start: Tensor | None
+
+    def __init__(self, hidden: int, labels: int, dropout: float, seed: int = 0, names: Sequence[str] | None = None) -> None:
+        super().__init__(hidden, labels, dropout, seed)
+        transitions, start = (None, None) if names is None else iob2_constraints(list(names))
+        self.register_buffer("forbidden", transitions, persistent=False)
+        self.register_buffer("forbidden_start", start, persistent=False)
+
+    @property
+    def valid(self) -> bool:
+        """Whether it decodes what IOB2 allows, and nothing else."""
+        return self.forbidden is not None
 
     def chain(self, scores: Tensor, rows: Rows) -> Chain:
         """Words that know nothing of each other are a chain without transitions."""
@@ -118,9 +132,13 @@ class SoftmaxHead(Head):
         return torch.log_softmax(scores, dim=-1)
 
     def decode(self, scores: Tensor, rows: Rows) -> Decoded:
-        """The raw argmax."""
+        """The raw argmax, or the most probable tags that IOB2 allows."""
         log_probs = self.log_probs(scores, rows)
-        return Decoded(log_probs.argmax(-1), log_probs)
+        if self.forbidden is None or self.forbidden_start is None:
+            return Decoded(log_probs.argmax(-1), log_probs)
+        chain = self.chain(log_probs, rows)
+        start = torch.where(rows.opens.unsqueeze(-1), self.forbidden_start, 0.0)  # see CrfHead.chain
+        return Decoded(viterbi(chain._replace(transitions=self.forbidden, start=start))[0], log_probs)
 
     def loss(self, scores: Tensor, labels: Tensor, rows: Rows) -> Tensor:
         """Cross-entropy."""
@@ -137,6 +155,7 @@ class CrfHead(Head):
     """
 
     kind = "crf"
+    recordable = True
     forbidden: Tensor
     forbidden_start: Tensor
 

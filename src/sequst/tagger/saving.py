@@ -17,7 +17,7 @@ from sequst.files import atomic_folder, read_json, write_json
 from sequst.tagger.bilstm import SHAPE, BiLstm
 from sequst.tagger.card import model_card
 from sequst.tagger.encoder import Encoder
-from sequst.tagger.head import HEADS, CrfHead
+from sequst.tagger.head import HEADS, CrfHead, SoftmaxHead
 from sequst.tagger.pretrained import load_tokenizer, loading
 from sequst.tagger.tagger import Tagger
 from sequst.tagger.transformer import Transformer
@@ -42,6 +42,8 @@ def save(tagger: Tagger, folder: str | Path, about: dict[str, Any]) -> None:
     }
     with atomic_folder(folder, replace=True) as temporary:
         tagger.encoder.save(temporary, tagger.head.folded())
+        if isinstance(tagger.head, SoftmaxHead):
+            facts["valid"] = tagger.head.valid
         if isinstance(tagger.head, CrfHead):
             facts["constrained"] = tagger.head.constrained
             scores = {name: value.detach().cpu().contiguous() for name, value in tagger.head.named_parameters(recurse=False)}
@@ -73,7 +75,7 @@ def load(folder: str | Path) -> Tagger:
     require_finite({**dict(encoder.named_parameters()), **tables, **dict(classifier.named_parameters())}, folder)
     tagger = Tagger(
         encoder, labels, classifier=classifier, max_length=facts["max_length"], overlap=facts["overlap"],
-        head=facts["head"], constrained=facts["constrained"],
+        head=facts["head"], constrained=facts["constrained"], valid=facts["valid"],
     )  # fmt: skip
     if isinstance(tagger.head, CrfHead):
         _load_chain(tagger.head, folder / CHAIN)
@@ -102,6 +104,7 @@ _DEFAULTS = {
     "architecture": Transformer.kind,
     "head": "softmax",
     "constrained": True,
+    "valid": False,
     "max_length": 128,
     "overlap": 16,
     "labels": [],

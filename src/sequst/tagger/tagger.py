@@ -54,6 +54,7 @@ class Tagger(nn.Module):
         seed: int = 0,
         head: str = "softmax",
         constrained: bool = True,
+        valid: bool = False,
         classifier: nn.Linear | None = None,
     ) -> None:
         """`classifier` is a learnt one for the head to take over."""
@@ -68,7 +69,7 @@ class Tagger(nn.Module):
         self.head: Head = (
             CrfHead(encoder.width, labels, encoder.dropout, seed, constrained)
             if head == "crf"
-            else SoftmaxHead(encoder.width, len(labels), encoder.dropout, seed)
+            else SoftmaxHead(encoder.width, len(labels), encoder.dropout, seed, labels if valid else None)
         )
         if classifier is not None:
             self.head.unfold(classifier)
@@ -77,12 +78,15 @@ class Tagger(nn.Module):
     @classmethod
     def from_encoder(
         cls, name: str, labels: list[str], *, max_length: int = 64, overlap: int = 16, seed: int = 0,
-        head: str = "softmax", constrained: bool = True, text: Iterable[Sequence[str]] = (), shape: BiLstmShape | None = None,
+        head: str = "softmax", constrained: bool = True, valid: bool = False, text: Iterable[Sequence[str]] = (),
+        shape: BiLstmShape | None = None,
     ) -> Tagger:  # fmt: skip
         """A tagger that has learnt nothing yet: on pretrained weights, of which the seed decides those that the checkpoint
         lacks, or on a new `bilstm` of this shape that knows the words and characters of the text."""
         encoder = new_encoder(name, labels, seed, text, shape or BiLstmShape())
-        return cls(encoder, labels, max_length=max_length, overlap=overlap, seed=seed, head=head, constrained=constrained)
+        return cls(
+            encoder, labels, max_length=max_length, overlap=overlap, seed=seed, head=head, constrained=constrained, valid=valid
+        )
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> Tagger:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from sequst.tagger.batches import Batch, collate, plan
 from sequst.tagger.tagger import Tagger
 from sequst.tagger.windows import Window
+from sequst.training.averaging import Averaged
 from sequst.training.objective import Objective
 from sequst.training.progress import Progress, Silent
 from sequst.training.seeds import derive, seed_everything
@@ -42,6 +44,10 @@ class Examples(NamedTuple):
     def batch(self, rows: list[int], tagger: Tagger) -> Batch:
         """The batch of these rows, where the tagger is."""
         return self.collated(rows, tagger.pad_id).to(tagger.device)
+
+
+Renew = Callable[[int], Examples] | None
+"""Gives the examples of an epoch after the first: the same windows, of which other words count."""
 
 
 class Diverged(Exception):
@@ -81,6 +87,7 @@ class Outcome:
 def fit(
     tagger: Tagger, examples: Examples, objective: Objective, phase: Phase, accelerator: Accelerator, seed: int,
     hooks: Hooks, state: dict[str, Any] | None = None, chain_rate: float = 5e-3,
+    renew: Renew = None,
 ) -> Outcome:  # fmt: skip
     """Train the tagger in place. Every epoch is seeded by itself, so a phase resumed at an epoch ends as it would have."""
     lengths = [len(window.ids) for window in examples.windows]
@@ -97,6 +104,9 @@ def fit(
     # not prepared by Accelerate, which would remember it, its state and the weights for as long as the run lasts
     optimizer = _optimizer(tagger, objective, phase, chain_rate, recorded)
     at = _Position.restore(state, learners, optimizer)
+    averaged = Averaged(tagger, phase.average) if phase.average else None
+    if averaged is not None and state is not None:
+        averaged.restore(state["averaged"])
     parts = (tagger, objective, learners, optimizer, accelerator, phase.max_gradient_norm)
     most = min(phase.batch_size, len(lengths))
     take = ReplayedSteps(*parts, rows=most, tokens=MAX_TOKENS).take if recorded else Steps(*parts).take
@@ -107,6 +117,8 @@ def fit(
     while at.step < steps:
         seed_everything(derive(seed, "epoch", at.epoch))
         objective.begin_epoch(derive(seed, "objective", at.epoch))
+        if renew is not None and at.epoch:
+            examples = renew(at.epoch)
         tagger.train()
         for rows in epoch_plan(at.epoch):
             batch = examples.collated(rows, tagger.pad_id)
@@ -116,11 +128,14 @@ def fit(
                 at.look(tagger, steps)
                 at.promise(tagger)
             at.took_step(take(batch))
+            if averaged is not None:
+                averaged.took_step()
             if at.step in score_at or len(at.unseen) >= look_every:
                 at.look(tagger, steps)
             hooks.progress.advance(1, loss=at.loss)
             if at.step in score_at:
-                at.scored(hooks.score(tagger) if hooks.score is not None else None, tagger)
+                with contextlib.nullcontext() if averaged is None else averaged.in_place():
+                    at.scored(hooks.score(tagger) if hooks.score is not None else None, tagger)
                 hooks.record(at.line(_schedule(at.step - 1, steps, phase.warmup) * phase.learning_rate, begun))
                 tagger.train()
             if at.step == steps:
@@ -128,11 +143,14 @@ def fit(
         at.epoch += 1
         at.look(tagger, steps)
         if hooks.save is not None and at.step < steps and time.perf_counter() - saved >= hooks.save_every:
-            hooks.save(at.state(learners, optimizer, time.perf_counter() - begun))
+            own = {} if averaged is None else {"averaged": averaged.state()}
+            hooks.save({**at.state(learners, optimizer, time.perf_counter() - begun), **own})
             saved = time.perf_counter()
 
     if at.best is not None:
         tagger.load_state_dict(at.best)
+    elif averaged is not None:
+        averaged.settle()
     tagger.eval()
     return Outcome(at.step, at.loss, at.best_step, at.best_f1, at.seconds + time.perf_counter() - begun)
 

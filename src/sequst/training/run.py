@@ -28,20 +28,21 @@ from sequst.tagger.vectors import load_vectors
 from sequst.tagger.vocabulary import UNKNOWN, Vocabulary
 from sequst.training.data import Data
 from sequst.training.directory import RunDirectory
-from sequst.training.loop import Diverged, Examples, Hooks, Outcome, batches_of, fit
+from sequst.training.loop import Diverged, Examples, Hooks, Outcome, Renew, batches_of, fit
 from sequst.training.objective import Objective
 from sequst.training.progress import Progress, Silent
 from sequst.training.seeds import derive
 from sequst.training.settings import Phase, Settings
 from sequst.training.state import load_state, save_state
 from sequst.uncertainty.beliefs import Beliefs, Probabilities, form_beliefs
+from sequst.uncertainty.ensembles import together
+from sequst.uncertainty.labelling import Labelling
+from sequst.uncertainty.mc_dropout import dropout_rate
 from sequst.uncertainty.passes import require_layers
+from sequst.uncertainty.temperature import fit_temperature
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-_PROBABILITIES: dict[str, Probabilities] = {"hard": "none", "sampled": "none", "soft": "plain", "mean": "mean"}
-"""What beliefs must hold for each kind of pseudo-label."""
 
 
 class PhaseStopped(SequstError):
@@ -83,6 +84,7 @@ class Run:
             overlap=self.settings.overlap,
             head=self.settings.head,
             constrained=self.settings.crf.constrained,
+            valid=self.settings.valid_tags,
             seed=derive(self.settings.seed, *place, "head"),
             text=self.text,
             shape=self.settings.bilstm,
@@ -97,13 +99,24 @@ class Run:
     def dev_f1(self, tagger: Tagger) -> float:
         return evaluate(tagger, self.data.dev).total.f1
 
-    def train(self, tagger: Tagger, examples: Examples, objective: Objective, phase: Phase, round_: int, name: str) -> Outcome:
-        """Run one phase, or take its result from disk where an earlier process has finished it."""
-        outcome = self._train(tagger, examples, objective, phase, round_, name)
+    def train(
+        self,
+        tagger: Tagger,
+        examples: Examples,
+        objective: Objective,
+        phase: Phase,
+        round_: int,
+        name: str,
+        renew: Renew = None,
+    ) -> Outcome:
+        """Run one phase, or take its result from disk where an earlier process has finished it. `renew`: see `fit`."""
+        outcome = self._train(tagger, examples, objective, phase, round_, name, renew)
         self.seconds += outcome.seconds
         return outcome
 
-    def _train(self, tagger: Tagger, examples: Examples, objective: Objective, phase: Phase, round_: int, name: str) -> Outcome:
+    def _train(
+        self, tagger: Tagger, examples: Examples, objective: Objective, phase: Phase, round_: int, name: str, renew: Renew
+    ) -> Outcome:
         done = self.directory.outcome(round_, name)
         if done is not None:
             for line in done["lines"]:
@@ -133,17 +146,20 @@ class Run:
         try:
             outcome = fit(
                 tagger, examples, objective, self._with_rates(phase), self.accelerator, seed, hooks, state,
-                self.settings.crf.learning_rate,
+                self.settings.crf.learning_rate, renew,
             )  # fmt: skip
         except Diverged as stop:
             raise self._explain(stop, tagger, phase, round_, name) from None
         except torch.OutOfMemoryError as error:
+            group, _, _ = name.partition("-")
             raise SequstError(
                 f"phase {name} of round {round_}: the GPU has too little memory ({str(error).splitlines()[0]})\n"
-                f"Use smaller batches, e.g. --set {name}.batch_size={max(1, phase.batch_size // 2)}, or a smaller max_length"
+                f"Use smaller batches, e.g. --set {group}.batch_size={max(1, phase.batch_size // 2)}, or a smaller max_length"
             ) from None
         finally:
             self.progress.end()
+        if tagger.device.type == "cuda":
+            torch.cuda.empty_cache()  # what steps were recorded in: no other phase can use it, and other processes may
         result = {"outcome": dataclasses.asdict(outcome), "lines": lines}
         self.directory.finish_phase(round_, name, tagger.state_dict(), result)
         return outcome
@@ -154,28 +170,41 @@ class Run:
         rates = {name: factor * getattr(phase, name) for name in ("learning_rate", "head_learning_rate")}
         return dataclasses.replace(phase, **rates)
 
-    def beliefs(self, teacher: Tagger, round_: int, *, uncertain: bool, labels: str | None = None) -> Beliefs:
-        """What the teacher believes of the unlabelled words; kept on disk, so that a resumed run does not ask again.
+    def beliefs(
+        self,
+        teachers: Sequence[Tagger],
+        round_: int,
+        *,
+        uncertain: bool,
+        labels: str | None = None,
+        before: Beliefs | None = None,
+    ) -> Beliefs:
+        """What the teachers believe of the unlabelled words; kept on disk, so that a resumed run does not ask again.
 
-        The passes of MC dropout are made where it must be known how `uncertain` the teacher is, or where labels are their mean.
-        `labels` are of the kind that the settings ask for, or of this one.
+        The passes of MC dropout are made where it must be known how `uncertain` a teacher is, or where labels are their mean.
+        `labels` are of the kind that the settings ask for, or of this one. `before` is what the round before believed.
         """
         path = self.directory.beliefs(round_)
-        labels = labels or self.settings.pseudo_labels
-        kind = _PROBABILITIES[labels]
         if not path.is_file():
-            passes = self.settings.uncertainty.passes if uncertain or kind == "mean" else 0
-            self.progress.begin(f"round {round_}: beliefs", sum(len(s.words) for s in self.data.unlabeled), unit="words")
+            labelling, memory, seed = self._labelling(labels), self.settings.ensemble.memory, self.settings.seed
+            mixed = len(teachers) > 1 or memory > 0
+            passes = self.settings.uncertainty.passes if uncertain or labelling.kind == "mean" else 0
+            draw = derive(seed, round_, "labels")
             begun = time.perf_counter()
+            words = sum(len(sentence.words) for sentence in self.data.unlabeled)
+            self.progress.begin(f"round {round_}: beliefs", len(teachers) * words, unit="words")
             try:
-                with self.accelerator.autocast():
-                    found = form_beliefs(
-                        teacher, self.data.unlabeled, passes, derive(self.settings.seed, round_, "beliefs"),
-                        probabilities=kind, advance=self.progress.advance, last_layers=self.settings.uncertainty.last_layers,
-                        draw=derive(self.settings.seed, round_, "labels") if labels == "sampled" else None,
-                    )  # fmt: skip
+                members = []
+                for number, teacher in enumerate(teachers):
+                    own = derive(seed, round_, "beliefs", *([number] if number else []))
+                    drawn = draw if labelling.kind == "sampled" and not mixed else None
+                    members.append(self._believe(teacher, passes, own, labelling.needs(passes, mixed), drawn))
             finally:
                 self.progress.end()
+            found = together(members, [1.0] * len(members)) if len(members) > 1 else members[0]
+            if before is not None and memory > 0:
+                found = together([found, before], [1.0 - memory, memory])
+            found = labelling.apply(found, self.labels, draw, mixed)
             found = dataclasses.replace(found, seconds=time.perf_counter() - begun)
             self.directory.written()  # never beliefs without the teacher that they are of
             write_bytes(path, found.to_bytes(), "free some space, then continue with --resume")
@@ -183,26 +212,49 @@ class Run:
         self.seconds += beliefs.seconds
         return beliefs
 
+    def _labelling(self, labels: str | None) -> Labelling:
+        settings = self.settings
+        return Labelling(labels or settings.pseudo_labels, settings.sharpness, settings.valid_tags)
+
+    def _believe(self, teacher: Tagger, passes: int, seed: int, needs: Probabilities, draw: int | None) -> Beliefs:
+        uncertainty = self.settings.uncertainty
+        with self.accelerator.autocast(), dropout_rate(teacher, uncertainty.dropout):
+            temperature = fit_temperature(teacher, self.data.dev) if uncertainty.calibrated else 1.0
+            return form_beliefs(
+                teacher, self.data.unlabeled, passes, seed, probabilities=needs, last_layers=uncertainty.last_layers,
+                temperature=temperature, draw=draw, advance=self.progress.advance,
+            )  # fmt: skip
+
     def keep_selection(self, round_: int, beliefs: Beliefs, selected: NDArray[np.bool_]) -> None:
         """Remember which words a round selected, here for the report and on disk for whoever keeps the rounds."""
         self.last_selection = beliefs, selected
         self.directory.keep_selection(round_, selected)
 
-    def pseudo_examples(self, tagger: Tagger, beliefs: Beliefs, selected: NDArray[np.bool_]) -> Examples:
-        """The unlabelled sentences with the teacher's labels, and the labelled ones where they are to be mixed in; sentences
-        without a selected word are left out."""
-        targets = beliefs.labels if beliefs.probabilities is None else beliefs.probabilities
+    def pseudo_examples(
+        self, tagger: Tagger, beliefs: Beliefs, selected: NDArray[np.bool_], *, labels: str | None = None,
+        all_sentences: bool = False,
+    ) -> Examples:  # fmt: skip
+        """The unlabelled sentences with the teachers' labels, and the labelled ones where they are to be mixed in; sentences
+        without a selected word are left out, unless `all_sentences` are asked for."""
+        labelling = self._labelling(labels)
+        targets = labelling.targets(beliefs)
         bounds = [slice(*pair) for pair in itertools.pairwise(beliefs.starts.tolist())]
-        kept = [i for i, place in enumerate(bounds) if selected[place].any()]
+        kept = [i for i, place in enumerate(bounds) if all_sentences or selected[place].any()]
         words = [self.data.unlabeled[i].words for i in kept]
-        labels: list[NDArray[Any]] = [targets[bounds[i]] for i in kept]
+        found: list[NDArray[Any]] = [targets[bounds[i]] for i in kept]
         counted = [selected[bounds[i]].tolist() for i in kept]
         for sentence in self.data.labeled if self.settings.mix_labeled else ():
             truth = np.array(tagger.label_ids(sentence.tags or ()))
             words.append(sentence.words)
-            labels.append(truth if beliefs.probabilities is None else np.eye(len(self.labels), dtype=np.float32)[truth])
+            found.append(np.eye(len(self.labels), dtype=np.float32)[truth] if labelling.soft else truth)
             counted.append([True] * len(truth))
-        return Examples(tagger.splitter.windows(words), labels, counted)
+        return Examples(tagger.splitter.windows(words), found, counted)
+
+    def renewed(self, examples: Examples, beliefs: Beliefs, selected: NDArray[np.bool_]) -> Examples:
+        """Pseudo-examples of all sentences with other words selected; those of labelled ones all count, as before."""
+        assert examples.selected is not None
+        counted = [selected[begin:end].tolist() for begin, end in itertools.pairwise(beliefs.starts.tolist())]
+        return examples._replace(selected=[*counted, *examples.selected[len(counted) :]])
 
     def end_round(self, line: dict[str, Any]) -> None:
         """Keep and tell what a round brought."""
@@ -225,8 +277,9 @@ class Run:
     def _explain(self, stop: Diverged, tagger: Tagger, phase: Phase, round_: int, name: str) -> PhaseStopped:
         """Keep the last weights that were good, and say so. A phase has the name of its settings."""
         told = f"phase {name} of round {round_}: {stop.what} is not finite at step {stop.step} of {stop.steps}"
-        settings = getattr(self.settings, name)
-        given = name if settings.learning_rate == phase.learning_rate else "teacher"  # whose rate another is a share of
+        own, _, _ = name.partition("-")
+        settings = getattr(self.settings, own)
+        given = own if settings.learning_rate == phase.learning_rate else "teacher"  # whose rate another is a share of
         rate = getattr(self.settings, given).learning_rate
         advice = f"Begin a new run with a lower rate, e.g. --set {given}.learning_rate={rate / 4:g}"
         if self.accelerator.mixed_precision != "no":

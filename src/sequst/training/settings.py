@@ -1,25 +1,17 @@
-"""Settings: nested dataclasses with a docstring for every field, read from YAML, overridden by flags, checked first of all."""
+"""Settings: nested dataclasses with a docstring for every field, checked first of all. `configuring` reads and writes them."""
 
 from __future__ import annotations
 
-import ast
 import dataclasses
-import functools
 import hashlib
-import inspect
-import itertools
 import json
 import math
-import sys
-import types
-import typing
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field, fields, is_dataclass
-from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from pathlib import PurePath
+from typing import Any
 
-from sequst.errors import UsageError, nearest, shorten
-from sequst.files import atomic_text
+from sequst.errors import UsageError
 from sequst.tagger.shape import BILSTM, BiLstmShape
 
 
@@ -45,6 +37,8 @@ class Phase:
     """Longer gradients are clipped to this norm."""
     evaluations: int = 5
     """How many times the dev set is scored during the phase; the best weights are kept. Without a dev set the last are."""
+    average: float = 0.0
+    """Score and keep a moving average of the weights, with this decay a step; 0 for the weights as they are."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +49,10 @@ class Uncertainty:
     """Passes of MC dropout over the unlabelled words, T in the paper."""
     last_layers: int = 0
     """Let only so many layers of the encoder drop out, from the last on: faster, and an approximation; 0 for all."""
+    dropout: float = 0.0
+    """Dropout rate of the passes, everywhere; 0 for the rates that the encoder and the head are trained with."""
+    calibrated: bool = False
+    """Divide the scores by a temperature that fits the dev set before words are scored, in every round; needs a dev set."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +60,29 @@ class Selection:
     """Which pseudo-labelled words the student learns."""
 
     selector: str = "sampled"
-    """`all`, `sampled` (Eq. 7, 8), `top` of each sentence, or `top-of-class` over all words of a predicted class."""
+    """`all`, `sampled` (Eq. 7, 8) or `top` of each sentence, `sampled-of-class` or `top-of-class` of each predicted class."""
     share: float = 0.5
     """Share of the words that a selector takes, at least one of each sentence or class."""
     weight: str = "both"
     """Score words by `both` confidence and certainty, by `confidence` or by `certainty`."""
+    power: float = 1.0
+    """Take the scores to this power: above 1 doubtful words are drawn more rarely, and 0 draws all alike."""
+    unit: str = "word"
+    """Select every `word` for itself, or an `entity` as a whole, by the worst score of its words."""
+    each_epoch: bool = False
+    """Draw again for every epoch of the student, not once a round."""
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Several teachers in place of one: the student learns what they believe on average."""
+
+    teachers: int = 1
+    """First teachers, fine-tuned from so many seeds."""
+    students: int = 1
+    """Students of each round, from so many seeds: the teachers of the next. The best of the last is kept."""
+    memory: float = 0.0
+    """Weight, below 1, of what the teachers of earlier rounds believed, beside those of this one; 0 for none."""
 
 
 @dataclass(frozen=True)
@@ -187,6 +203,8 @@ class Settings:
     """Longest window, in sub-words with special tokens (of a `bilstm`, in words); longer sentences are cut, with an overlap."""
     overlap: int = 16
     """Sub-words that a window shares with the one before it."""
+    valid_tags: bool = False
+    """Of a softmax head take the most probable tags that IOB2 allows, not the best tag of every word by itself."""
     standardise: bool = True
     """Centre and scale the hidden states before the head with statistics of the labelled data."""
     dev_fraction: float = 0.0
@@ -209,8 +227,12 @@ class Settings:
     """Stop when the dev F1 has not risen for this many rounds."""
     keep: str = "teacher"
     """Which tagger of the best round to keep: the `teacher` (the student, re-tuned on the labelled data) or the `student`."""
+    choose: str = "best"
+    """Which round to keep: the `best` on the dev set, which is small and may be wrong, or the `last`."""
     pseudo_labels: str = "hard"
     """What the student learns: `hard`, the best tag; `sampled`, a draw; `soft`, probabilities; `mean`, those of MC dropout."""
+    sharpness: float = 1.0
+    """Take the probabilities of `soft` and `mean` labels to this power, normed again: above 1 they are nearer to hard."""
     mix_labeled: bool = False
     """Let the student learn the labelled sentences too, among the pseudo-labelled ones."""
     crf: Crf = field(default_factory=Crf)
@@ -227,6 +249,8 @@ class Settings:
     """What the teacher does not know."""
     selection: Selection = field(default_factory=Selection)
     """Which pseudo-labelled words the student learns."""
+    ensemble: Ensemble = field(default_factory=Ensemble)
+    """Several teachers in place of one."""
     robust: Robust = field(default_factory=Robust)
     """The loss of pseudo-labelled words."""
     gcr: Gcr = field(default_factory=Gcr)
@@ -244,23 +268,42 @@ class Settings:
     def hash(self, unused: Collection[str] = ()) -> str:
         """Equal for settings that differ in nothing but the seed, where they ran, and names that the method does not use."""
         without = {"seed", "device", "checkpoint_seconds", "keep_rounds", *unused}
-        without |= set() if self.dev_shots else {"dev_shots"}  # younger than the oldest results, as is the head
         without |= {"head", "crf"} if self.head == "softmax" else set()
         without |= {"bilstm"} if self.encoder != BILSTM else set()
         if self.pseudo_labels == "mean" and "pseudo_labels" not in unused:
             without.discard("uncertainty")  # whose passes the labels are the mean of
-        kept = {name: value for name, value in to_dict(self).items() if name not in without}
-        if "uncertainty" in kept and not self.uncertainty.last_layers:
-            del kept["uncertainty"]["last_layers"]  # younger than the oldest results
+        kept = {name: value for name, value in _aged(self).items() if name not in without}
         kept["encoder"] = PurePath(self.encoder).name  # the same weights may lie in other folders elsewhere
         if "bilstm" in kept:
             kept["bilstm"]["vectors"] = PurePath(self.bilstm.vectors).name
         return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:12]
 
 
+_YOUNGER = {
+    Settings: ("dev_shots", "choose", "sharpness", "valid_tags", "ensemble"),
+    Phase: ("average",),
+    Uncertainty: ("last_layers", "dropout", "calibrated"),
+    Selection: ("power", "unit", "each_epoch"),
+}
+"""Settings that the oldest results do not have. At their defaults they are left out of the hash, so that it stays theirs."""
+
+
+def _aged(settings: Any) -> dict[str, Any]:
+    """As `to_dict`, without younger settings at their defaults."""
+    kept = {}
+    for item in fields(settings):
+        value = getattr(settings, item.name)
+        default = item.default_factory() if callable(item.default_factory) else item.default
+        if item.name not in _YOUNGER.get(type(settings), ()) or value != default:
+            kept[item.name] = _aged(value) if is_dataclass(value) else value
+    return kept
+
+
 _CHOICES = {
     "precision": ("auto", "fp32", "bf16"),
-    "selector": ("all", "sampled", "top", "top-of-class"),
+    "selector": ("all", "sampled", "top", "sampled-of-class", "top-of-class"),
+    "unit": ("word", "entity"),
+    "choose": ("best", "last"),
     "weight": ("both", "confidence", "certainty"),
     "loss": ("phce", "cross-entropy"),
     "start": ("identity", "random"),
@@ -271,10 +314,11 @@ _CHOICES = {
 }
 _POSITIVE = {"learning_rate", "head_learning_rate", "epochs", "batch_size", "max_gradient_norm", "max_length"}
 _POSITIVE |= {"passes", "samples", "patience", "max_rounds", "epsilon", "step", "paths"}
+_POSITIVE |= {"teachers", "students", "sharpness"}
 _POSITIVE |= {"refresh", "smoothing", "retune", "layers", "hidden", "word_size", "character_size", "filters", "rate"}
-_SHARES = {"warmup", "dev_fraction", "dropout"}
+_SHARES = {"warmup", "dev_fraction", "dropout", "average", "memory"}
 _MAY_BE_ZERO = {"min_steps", "weight_decay", "evaluations", "overlap", "checkpoint_seconds", "seed", "weight", "dev_shots"}
-_MAY_BE_ZERO |= {"entropy", "last_layers"}
+_MAY_BE_ZERO |= {"entropy", "last_layers", "power"}
 _ZERO_OR_FROM = {"tau": 1.0, "prior": 1e-3}
 
 
@@ -303,171 +347,3 @@ def _check_ranges(settings: Any, prefix: str = "") -> None:
 
 def to_dict(settings: Settings) -> dict[str, Any]:
     return dataclasses.asdict(settings)
-
-
-def load_settings(path: str | Path | None = None, overrides: Sequence[str] = (), **flags: Any) -> Settings:
-    """Defaults, then a YAML file, then `a.b=value` overrides, then flags that are not None; the later wins."""
-    import yaml
-
-    tree: dict[str, Any] = _read_yaml(Path(path)) if path is not None else {}
-    for override in overrides:
-        name, equals, text = override.partition("=")
-        if not equals or not name:
-            raise UsageError(f"--set {shorten(override)}: write it as name=value, e.g. --set teacher.epochs=10")
-        try:
-            value = text if text == "-" else yaml.safe_load(text)  # a list of nothing, to YAML
-        except yaml.YAMLError:
-            raise UsageError(f"--set {shorten(override)}: the value is not valid YAML") from None
-        _put(tree, name.split("."), value, f"--set {name}")
-    for name, value in flags.items():
-        if value is not None:
-            tree[name] = value
-    return from_dict(tree, f"settings file {path}" if path is not None else "settings")
-
-
-def from_dict(tree: Mapping[str, Any], where: str = "settings") -> Settings:
-    """Settings from nested mappings; an unknown key or a value of the wrong type is an error that names it."""
-    built = _build(Settings(), tree, "", where)
-    assert isinstance(built, Settings)
-    return built
-
-
-def dump(settings: Settings) -> str:
-    """As YAML that `load_settings` reads."""
-    import yaml
-
-    return str(yaml.safe_dump(to_dict(settings), sort_keys=False, allow_unicode=True))
-
-
-def save_settings(settings: Settings, path: Path) -> None:
-    with atomic_text(path) as file:
-        file.write(dump(settings))
-
-
-def _read_yaml(path: Path) -> dict[str, Any]:
-    import yaml
-
-    try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"--settings {path}: {(error.strerror or 'cannot be read').lower()}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"--settings {path}: not valid YAML ({' '.join(str(error).split())[:200]})") from None
-    if tree is None:
-        return {}
-    if not isinstance(tree, dict):
-        raise UsageError(f"--settings {path}: found {shorten(tree)}; expected names and values, e.g. `seed: 12`")
-    return tree
-
-
-def _put(tree: dict[str, Any], path: list[str], value: Any, where: str) -> None:
-    for name in path[:-1]:
-        tree = tree.setdefault(name, {})
-        if not isinstance(tree, dict):
-            raise UsageError(f"{where}: {name} is a value, not a group of settings")
-    tree[path[-1]] = value
-
-
-def _build(defaults: Any, tree: Mapping[str, Any], prefix: str, where: str) -> Any:
-    """The defaults with the values of the tree; a group that is given in part keeps its own defaults for the rest."""
-    hints = typing.get_type_hints(type(defaults))
-    values = {}
-    for key, value in tree.items():
-        name = f"{prefix}{key}"
-        if key not in hints:
-            known = [item.name for item in describe()]
-            groups = sorted({item.rpartition(".")[0] for item in known} - {""})
-            raise UsageError(f"{where}: unknown setting {name!r}; {nearest(name, [*known, *groups])}")
-        if is_dataclass(hints[key]):
-            if not isinstance(value, Mapping):
-                raise UsageError(f"{where}: {name} is a group of settings; found {shorten(value)}")
-            values[key] = _build(getattr(defaults, key), value, f"{name}.", where)
-        else:
-            values[key] = _coerce(value, hints[key], name, where)
-    return dataclasses.replace(defaults, **values)
-
-
-def _coerce(value: Any, kind: Any, name: str, where: str) -> Any:
-    """YAML reads 1e-4 as a string and 5 as an int; take what is meant and nothing else."""
-    if kind is float and isinstance(value, int | float | str) and not isinstance(value, bool):
-        try:
-            return float(value)
-        except ValueError:
-            pass
-    elif (kind is int and type(value) is int) or (kind is bool and type(value) is bool) or (kind is str and type(value) is str):
-        return value
-    elif kind is int and isinstance(value, float) and value.is_integer():
-        return int(value)
-    elif kind is str and isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
-    elif kind is str and value is None:
-        return ""
-    raise UsageError(f"{where}: {name} must be {_kind_name(kind)}; found {shorten(value)}")
-
-
-def _kind_name(kind: Any) -> str:
-    names = {float: "a number", int: "a whole number", bool: "true or false", str: "a text"}
-    return names.get(kind, str(kind)) if not isinstance(kind, types.UnionType) else str(kind)
-
-
-class Described(NamedTuple):
-    """A setting as `sequst settings` shows it."""
-
-    name: str
-    default: Any
-    help: str
-
-
-@functools.cache
-def describe() -> tuple[Described, ...]:
-    """Every setting with its default and its docstring, groups flattened to dotted names."""
-    return tuple(_describe(Settings(), ""))
-
-
-def flatten(settings: Settings) -> dict[str, Any]:
-    """Every setting's value by its dotted name."""
-    return {name: value for name, value, _ in _describe(settings, "")}
-
-
-def _describe(settings: Any, prefix: str) -> Iterator[Described]:
-    docs = _field_docs(type(settings))
-    hints = typing.get_type_hints(type(settings))
-    for item in fields(settings):
-        if is_dataclass(hints[item.name]):
-            yield from _describe(getattr(settings, item.name), f"{prefix}{item.name}.")
-        else:
-            yield Described(prefix + item.name, getattr(settings, item.name), docs[item.name])
-
-
-def _field_docs(cls: type) -> dict[str, str]:
-    """The string that stands under each field."""
-    docs = _field_docs(cls.__base__) if cls.__base__ is not None and is_dataclass(cls.__base__) else {}
-    for statement, after in itertools.pairwise(_class_bodies(cls.__module__)[cls.__name__]):
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-                docs[statement.target.id] = str(after.value.value)
-    return docs
-
-
-@functools.cache
-def _class_bodies(module: str) -> dict[str, list[ast.stmt]]:
-    """Of a module, parsed once for all of its classes."""
-    tree = ast.parse(inspect.getsource(sys.modules[module]))
-    return {statement.name: statement.body for statement in tree.body if isinstance(statement, ast.ClassDef)}
-
-
-def template() -> str:
-    """All settings with their defaults and docstrings, as YAML that `load_settings` reads."""
-    import yaml
-
-    lines: list[str] = []
-    group = ""
-    for name, default, text in describe():
-        parent, _, leaf = name.rpartition(".")
-        if parent != group:
-            group = parent
-            lines += ["", f"{parent}:"]
-        indent = "  " if parent else ""
-        value = yaml.safe_dump(default, default_flow_style=True).removesuffix("\n...\n").strip()
-        lines += [f"{indent}# {text}", f"{indent}{leaf}: {value}"]
-    return "\n".join(lines) + "\n"

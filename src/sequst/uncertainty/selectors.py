@@ -5,17 +5,20 @@ A selector is a small class with `select`. To add one: write the class, and a ro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 import numpy as np
 
+from sequst.corpus.tags import OUTSIDE
 from sequst.uncertainty.beliefs import Beliefs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Weight = Literal["both", "confidence", "certainty"]
+Unit = Literal["word", "entity"]
 
 
 class Selector(Protocol):
@@ -33,13 +36,6 @@ def scores(beliefs: Beliefs, weight: Weight) -> NDArray[np.float64]:
     return {"both": confidence * certainty, "confidence": confidence, "certainty": certainty}[weight]
 
 
-def sampling_weights(beliefs: Beliefs, weight: Weight = "both") -> NDArray[np.float64]:
-    """The scores, normalised in each sentence (Eq. 7); 0 throughout a sentence whose scores are all 0."""
-    raw = scores(beliefs, weight)
-    totals = np.bincount(beliefs.sentence_of, raw, minlength=len(beliefs.starts) - 1)[beliefs.sentence_of]
-    return np.divide(raw, totals, out=np.zeros_like(raw), where=totals > 0)
-
-
 @dataclass(frozen=True)
 class AllWords:
     """Every word: standard self-training."""
@@ -51,72 +47,94 @@ class AllWords:
 
 
 @dataclass(frozen=True)
-class SampledWords:
-    """A share of each sentence's words, at least one, drawn without replacement by the sampling weights (Eq. 7, 8)."""
+class _Scored:
+    """What the others share: units, words or whole entities, with scores; of each group the units with the largest keys."""
 
     share: float = 0.5
     weight: Weight = "both"
+    power: float = 1.0
+    """The scores to this power: the larger, the fewer words of a low score are taken."""
+    unit: Unit = "word"
+    names: tuple[str, ...] = ()
+    """The names of the labels, by which entities are known."""
 
     looks_at_beliefs: ClassVar[bool] = True
+    of_class: ClassVar[bool] = False
+    """A share of the words of each predicted class, not of each sentence."""
+    drawn: ClassVar[bool] = False
+    """By chance, the scores as weights, not from the highest score down."""
 
     def select(self, beliefs: Beliefs, rng: np.random.Generator) -> NDArray[np.bool_]:
-        weights = sampling_weights(beliefs, self.weight)
-        # the k largest of log w + Gumbel noise are a draw of k without replacement, each next one by the weights of the rest
-        with np.errstate(divide="ignore"):
-            keys = np.log(weights) + rng.gumbel(size=len(weights))
-        return _largest(keys, beliefs, self.share) & (weights > 0)
+        firsts = units(beliefs, self.names) if self.unit == "entity" else np.arange(len(beliefs))
+        # an entity is as good as the worst of its words
+        found = np.minimum.reduceat(scores(beliefs, self.weight), firsts) if len(firsts) else np.zeros(0)
+        likely = found > 0
+        keys = np.where(likely, self.power * np.log(np.where(likely, found, 1.0)), -np.inf)
+        if self.drawn:
+            # the k largest of log w + Gumbel noise are k draws without replacement, each by the weights of the rest
+            keys = keys + rng.gumbel(size=len(keys))
+        sizes = np.diff(firsts, append=len(beliefs))
+        group = (beliefs.labels if self.of_class else beliefs.sentence_of)[firsts]
+        return np.repeat(_largest(keys, sizes, group, self.share) & (likely | (not self.drawn)), sizes)
 
 
 @dataclass(frozen=True)
-class TopWords:
+class SampledWords(_Scored):
+    """A share of each sentence's words, at least one, drawn without replacement by the scores (Eq. 7, 8).
+
+    Eq. 7 divides them by their sum over the sentence: no draw within a sentence depends on that.
+    """
+
+    drawn: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class TopWords(_Scored):
     """The share of each sentence's words with the highest scores, at least one; of equals the earlier."""
 
-    share: float = 0.5
-    weight: Weight = "both"
 
-    looks_at_beliefs: ClassVar[bool] = True
+@dataclass(frozen=True)
+class SampledOfEachClass(_Scored):
+    """A share of the words of each predicted class, at least one, drawn by their scores: no class is crowded out by O."""
 
-    def select(self, beliefs: Beliefs, rng: np.random.Generator) -> NDArray[np.bool_]:
-        return _largest(scores(beliefs, self.weight), beliefs, self.share)
+    of_class: ClassVar[bool] = True
+    drawn: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
-class TopOfEachClass:
-    """The share of the words of each predicted class with the highest scores, at least one: no class is crowded out by O."""
+class TopOfEachClass(_Scored):
+    """The share of the words of each predicted class with the highest scores, at least one."""
 
-    share: float = 0.5
-    weight: Weight = "both"
-
-    looks_at_beliefs: ClassVar[bool] = True
-
-    def select(self, beliefs: Beliefs, rng: np.random.Generator) -> NDArray[np.bool_]:
-        found = scores(beliefs, self.weight)
-        mask = np.zeros(len(beliefs), dtype=np.bool_)
-        for label in np.unique(beliefs.labels):
-            members = np.flatnonzero(beliefs.labels == label)
-            order = members[np.argsort(-found[members], kind="stable")]
-            mask[order[: _count(len(members), self.share)]] = True
-        return mask
+    of_class: ClassVar[bool] = True
 
 
 SELECTORS: dict[str, type[Selector]] = {
     "all": AllWords,
     "sampled": SampledWords,
     "top": TopWords,
+    "sampled-of-class": SampledOfEachClass,
     "top-of-class": TopOfEachClass,
 }
 
 
-def _count(size: int, share: float) -> int:
-    return max(1, round(share * size))
+def units(beliefs: Beliefs, names: Sequence[str]) -> NDArray[np.int64]:
+    """Where each unit of the words begins: a predicted entity is one, and so is every word outside of them."""
+    kinds = {name[2:]: number for number, name in enumerate(names, 1) if name != OUTSIDE}
+    type_of = np.array([0 if name == OUTSIDE else kinds[name[2:]] for name in names], dtype=np.int64)[beliefs.labels]
+    inside = np.array([name.startswith("I-") for name in names], dtype=np.bool_)[beliefs.labels]
+    goes_on = np.zeros(len(beliefs), dtype=np.bool_)
+    goes_on[1:] = inside[1:] & (type_of[1:] == type_of[:-1]) & (np.diff(beliefs.sentence_of) == 0)
+    return np.flatnonzero(~goes_on)
 
 
-def _largest(keys: NDArray[np.float64], beliefs: Beliefs, share: float) -> NDArray[np.bool_]:
-    """In each sentence the `share` of its words with the largest keys."""
-    sentence = beliefs.sentence_of
-    order = np.lexsort((-keys, sentence))  # by sentence, then from the largest key down; stable
-    rank = np.empty(len(keys), dtype=np.int64)
-    rank[order] = np.arange(len(keys)) - beliefs.starts[sentence[order]]
-    sizes = np.diff(beliefs.starts)
-    counts = np.maximum(1, np.rint(share * sizes)).astype(np.int64)
-    return rank < counts[sentence]
+def _largest(keys: NDArray[np.float64], sizes: NDArray[np.int64], group: NDArray[np.int64], share: float) -> NDArray[np.bool_]:
+    """In each group the units with the largest keys, of equals the earlier, until they have the `share` of its words."""
+    order = np.lexsort((-keys, group))  # by group, then from the largest key down; stable
+    before = np.cumsum(sizes[order]) - sizes[order]  # words of the units that come before, of all groups
+    begins = np.flatnonzero(np.diff(group[order], prepend=-1))
+    lengths = np.diff(begins, append=len(order))
+    totals = np.add.reduceat(sizes[order], begins) if len(order) else np.zeros(0, dtype=np.int64)
+    counts = np.maximum(1, np.rint(share * totals)).astype(np.int64)
+    taken = np.empty(len(keys), dtype=np.bool_)
+    taken[order] = before - np.repeat(before[begins], lengths) < np.repeat(counts, lengths)
+    return taken

@@ -14,10 +14,11 @@ import numpy as np
 from sequst.corpus.tags import OUTSIDE, spans, types_of
 from sequst.evaluation.evaluating import Evaluation
 from sequst.files import atomic_text
+from sequst.training.configuring import describe, dump, flatten
 from sequst.training.report.charts import COLOURS, Series, line_chart, reliability_diagram
 from sequst.training.run import Run
 from sequst.training.seeds import derive
-from sequst.training.settings import Settings, describe, dump, flatten
+from sequst.training.settings import Settings
 from sequst.uncertainty.beliefs import Beliefs
 from sequst.version import __version__
 

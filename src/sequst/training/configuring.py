@@ -1,0 +1,188 @@
+"""Settings in and out: read from YAML, overridden by `name=value` and by flags, described, written again."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import inspect
+import itertools
+import sys
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sequst.errors import UsageError, nearest, shorten
+from sequst.files import atomic_text
+from sequst.training.settings import Settings, to_dict
+
+
+def load_settings(path: str | Path | None = None, overrides: Sequence[str] = (), **flags: Any) -> Settings:
+    """Defaults, then a YAML file, then `a.b=value` overrides, then flags that are not None; the later wins."""
+    import yaml
+
+    tree: dict[str, Any] = _read_yaml(Path(path)) if path is not None else {}
+    for override in overrides:
+        name, equals, text = override.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--set {shorten(override)}: write it as name=value, e.g. --set teacher.epochs=10")
+        try:
+            value = text if text == "-" else yaml.safe_load(text)  # a list of nothing, to YAML
+        except yaml.YAMLError:
+            raise UsageError(f"--set {shorten(override)}: the value is not valid YAML") from None
+        _put(tree, name.split("."), value, f"--set {name}")
+    for name, value in flags.items():
+        if value is not None:
+            tree[name] = value
+    return from_dict(tree, f"settings file {path}" if path is not None else "settings")
+
+
+def from_dict(tree: Mapping[str, Any], where: str = "settings") -> Settings:
+    """Settings from nested mappings; an unknown key or a value of the wrong type is an error that names it."""
+    built = _build(Settings(), tree, "", where)
+    assert isinstance(built, Settings)
+    return built
+
+
+def dump(settings: Settings) -> str:
+    """As YAML that `load_settings` reads."""
+    import yaml
+
+    return str(yaml.safe_dump(to_dict(settings), sort_keys=False, allow_unicode=True))
+
+
+def save_settings(settings: Settings, path: Path) -> None:
+    with atomic_text(path) as file:
+        file.write(dump(settings))
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"--settings {path}: {(error.strerror or 'cannot be read').lower()}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(f"--settings {path}: not valid YAML ({' '.join(str(error).split())[:200]})") from None
+    if tree is None:
+        return {}
+    if not isinstance(tree, dict):
+        raise UsageError(f"--settings {path}: found {shorten(tree)}; expected names and values, e.g. `seed: 12`")
+    return tree
+
+
+def _put(tree: dict[str, Any], path: list[str], value: Any, where: str) -> None:
+    for name in path[:-1]:
+        tree = tree.setdefault(name, {})
+        if not isinstance(tree, dict):
+            raise UsageError(f"{where}: {name} is a value, not a group of settings")
+    tree[path[-1]] = value
+
+
+def _build(defaults: Any, tree: Mapping[str, Any], prefix: str, where: str) -> Any:
+    """The defaults with the values of the tree; a group that is given in part keeps its own defaults for the rest."""
+    hints = typing.get_type_hints(type(defaults))
+    values = {}
+    for key, value in tree.items():
+        name = f"{prefix}{key}"
+        if key not in hints:
+            known = [item.name for item in describe()]
+            groups = sorted({item.rpartition(".")[0] for item in known} - {""})
+            raise UsageError(f"{where}: unknown setting {name!r}; {nearest(name, [*known, *groups])}")
+        if is_dataclass(hints[key]):
+            if not isinstance(value, Mapping):
+                raise UsageError(f"{where}: {name} is a group of settings; found {shorten(value)}")
+            values[key] = _build(getattr(defaults, key), value, f"{name}.", where)
+        else:
+            values[key] = _coerce(value, hints[key], name, where)
+    return dataclasses.replace(defaults, **values)
+
+
+def _coerce(value: Any, kind: Any, name: str, where: str) -> Any:
+    """YAML reads 1e-4 as a string and 5 as an int; take what is meant and nothing else."""
+    if kind is float and isinstance(value, int | float | str) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except ValueError:
+            pass
+    elif (kind is int and type(value) is int) or (kind is bool and type(value) is bool) or (kind is str and type(value) is str):
+        return value
+    elif kind is int and isinstance(value, float) and value.is_integer():
+        return int(value)
+    elif kind is str and isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    elif kind is str and value is None:
+        return ""
+    raise UsageError(f"{where}: {name} must be {_kind_name(kind)}; found {shorten(value)}")
+
+
+def _kind_name(kind: Any) -> str:
+    names = {float: "a number", int: "a whole number", bool: "true or false", str: "a text"}
+    return names.get(kind, str(kind)) if not isinstance(kind, types.UnionType) else str(kind)
+
+
+class Described(NamedTuple):
+    """A setting as `sequst settings` shows it."""
+
+    name: str
+    default: Any
+    help: str
+
+
+@functools.cache
+def describe() -> tuple[Described, ...]:
+    """Every setting with its default and its docstring, groups flattened to dotted names."""
+    return tuple(_describe(Settings(), ""))
+
+
+def flatten(settings: Settings) -> dict[str, Any]:
+    """Every setting's value by its dotted name."""
+    return {name: value for name, value, _ in _describe(settings, "")}
+
+
+def _describe(settings: Any, prefix: str) -> Iterator[Described]:
+    docs = _field_docs(type(settings))
+    hints = typing.get_type_hints(type(settings))
+    for item in fields(settings):
+        if is_dataclass(hints[item.name]):
+            yield from _describe(getattr(settings, item.name), f"{prefix}{item.name}.")
+        else:
+            yield Described(prefix + item.name, getattr(settings, item.name), docs[item.name])
+
+
+def _field_docs(cls: type) -> dict[str, str]:
+    """The string that stands under each field."""
+    docs = _field_docs(cls.__base__) if cls.__base__ is not None and is_dataclass(cls.__base__) else {}
+    for statement, after in itertools.pairwise(_class_bodies(cls.__module__)[cls.__name__]):
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+                docs[statement.target.id] = str(after.value.value)
+    return docs
+
+
+@functools.cache
+def _class_bodies(module: str) -> dict[str, list[ast.stmt]]:
+    """Of a module, parsed once for all of its classes."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {statement.name: statement.body for statement in tree.body if isinstance(statement, ast.ClassDef)}
+
+
+def template() -> str:
+    """All settings with their defaults and docstrings, as YAML that `load_settings` reads."""
+    import yaml
+
+    lines: list[str] = []
+    group = ""
+    for name, default, text in describe():
+        parent, _, leaf = name.rpartition(".")
+        if parent != group:
+            group = parent
+            lines += ["", f"{parent}:"]
+        indent = "  " if parent else ""
+        value = yaml.safe_dump(default, default_flow_style=True).removesuffix("\n...\n").strip()
+        lines += [f"{indent}# {text}", f"{indent}{leaf}: {value}"]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,95 @@
+"""From what the teachers believe to what the student learns: the kinds of pseudo-labels."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from sequst.tagger.chain import Chain, iob2_constraints, viterbi
+from sequst.uncertainty.beliefs import Beliefs, Probabilities, draw_labels
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+AT_ONCE = 512
+"""Sentences that are decoded together."""
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """`hard`, the best tag; `sampled`, a draw; `soft`, probabilities; `mean`, those of MC dropout."""
+
+    kind: str = "hard"
+    sharpness: float = 1.0
+    """Soft labels are probabilities to this power, normed again."""
+    valid: bool = False
+    """Hard labels of several teachers are the best path that IOB2 allows; one alone decodes its own."""
+
+    @property
+    def soft(self) -> bool:
+        return self.kind in ("soft", "mean")
+
+    def needs(self, passes: int, mixed: bool) -> Probabilities:
+        """Which probabilities a teacher's beliefs must hold; `mixed` with others', they are those of the passes, if any."""
+        if mixed:
+            return "mean" if passes else "plain"
+        kinds: dict[str, Probabilities] = {"soft": "plain", "mean": "mean"}
+        return kinds.get(self.kind, "none")
+
+    def apply(self, beliefs: Beliefs, names: Sequence[str], seed: int, mixed: bool) -> Beliefs:
+        """The beliefs of several teachers with labels of this kind; those of one have theirs already."""
+        if not mixed:
+            return beliefs
+        assert beliefs.probabilities is not None
+        if self.kind == "sampled":
+            chances = torch.from_numpy(np.random.default_rng(seed).random(len(beliefs)))
+            drawn = draw_labels(torch.from_numpy(beliefs.probabilities).double().log(), chances).numpy()
+            return dataclasses.replace(_with_labels(beliefs, drawn), drawn_from=beliefs.labels)
+        return _with_labels(beliefs, best_valid(beliefs.probabilities, beliefs.starts, names)) if self.valid else beliefs
+
+    def targets(self, beliefs: Beliefs) -> NDArray[np.int64] | NDArray[np.float32]:
+        """What the student learns: labels (N,), or probabilities of all (N, C)."""
+        if not self.soft:
+            return beliefs.labels
+        assert beliefs.probabilities is not None
+        return sharpened(beliefs.probabilities, self.sharpness)
+
+
+def sharpened(probabilities: NDArray[np.float32], power: float) -> NDArray[np.float32]:
+    """p^power, normed again; the largest of a word is never lost to rounding."""
+    if power == 1.0:
+        return probabilities
+    raised = (probabilities / probabilities.max(-1, keepdims=True)).astype(np.float64) ** power
+    normed: NDArray[np.float32] = (raised / raised.sum(-1, keepdims=True)).astype(np.float32)
+    return normed
+
+
+def best_valid(probabilities: NDArray[np.float32], starts: NDArray[np.int64], names: Sequence[str]) -> NDArray[np.int64]:
+    """(N,): of each sentence the labels of the highest product of probabilities in which every I- continues something."""
+    transitions, start = iob2_constraints(list(names))
+    end = torch.zeros_like(start)
+    labels = np.zeros(len(probabilities), dtype=np.int64)
+    tiny = np.finfo(np.float32).tiny
+    sizes = np.diff(starts)
+    order = np.argsort(sizes, kind="stable")  # of like length together: less padding
+    order = order[sizes[order] > 0]
+    for some in np.split(order, range(AT_ONCE, len(order), AT_ONCE)) if len(order) else []:
+        inside = np.arange(sizes[some].max(initial=0))[None, :] < sizes[some, None]  # (B, W)
+        places = (starts[:-1][some, None] + np.arange(inside.shape[1]))[inside]
+        emissions = torch.zeros(*inside.shape, len(names))
+        emissions[torch.from_numpy(inside)] = torch.from_numpy(np.log(np.maximum(probabilities[places], tiny)))
+        path, _ = viterbi(Chain(emissions, torch.from_numpy(inside), transitions, start, end))
+        labels[places] = path[torch.from_numpy(inside)].numpy()
+    return labels
+
+
+def _with_labels(beliefs: Beliefs, labels: NDArray[np.int64]) -> Beliefs:
+    """The same beliefs about other labels; the probabilities must be those that confidence is read from."""
+    assert beliefs.probabilities is not None
+    confidence = np.take_along_axis(beliefs.probabilities, labels[:, None], -1)[:, 0]
+    return dataclasses.replace(beliefs, labels=labels, confidence=confidence)
