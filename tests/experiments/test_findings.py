@@ -79,6 +79,22 @@ def test_bins_count_the_predicted_entities(found: Found) -> None:
     assert calibration["ece"] == pytest.approx(100 * gap)
 
 
+def test_scores_are_compared_as_detectors_of_what_is_wrong(found: Found) -> None:
+    _, kinds = found
+    first = kinds["rounds"][1]
+    by = {(line["of"], line["score"]): line for line in kinds["detection"]}
+    assert len(by) == 4 + 2 * 4
+    words = by["words", "confidence"]
+    assert 100 * words["wrong"] / words["count"] == pytest.approx(first["error"])
+    for line in kinds["detection"]:
+        assert 0 <= line["auroc"] <= 1
+        assert 0 <= line["risk_coverage"] <= 100 * line["wrong"] / line["count"] + 20
+    assert by["words", "confidence x certainty"]["auroc"] > 0.6
+    counts = {line["count"] for line in kinds["detection"] if line["of"] == "entities"}
+    assert len(counts) == 1
+    assert 0 < counts.pop() < words["count"]
+
+
 def test_cases_are_one_good_and_one_bad(found: Found) -> None:
     _, kinds = found
     assert [case["kind"] for case in kinds["cases"]] == ["wrong words are left out", "wrong words are selected"]

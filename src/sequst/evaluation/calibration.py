@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sequst.tagger.trust import Trust, logit
+
 BINS = 15
+PRIOR = 1.0
+"""How firmly slope and intercept are held at 1 and 0, in entities: a few of them say little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +38,21 @@ def expected_calibration_error(bins: Sequence[Bin]) -> float | None:
     if not total:
         return None
     return 100.0 * sum(each.count * abs(each.confidence - each.accuracy) for each in bins) / total
+
+
+def fit_trust(confidences: Sequence[float], correct: Sequence[bool]) -> Trust:
+    """The logistic function of the confidences' logits that the entities which are right are most likely under; it never turns
+    their order around."""
+    features = np.array([[logit(confidence), 1.0] for confidence in confidences]).reshape(-1, 2)
+    right = np.asarray(correct, dtype=np.float64)
+    start = np.array([1.0, 0.0])
+    found = start.copy()
+    for _ in range(50):  # Newton's method: the loss is convex
+        expected = 1.0 / (1.0 + np.exp(-np.clip(features @ found, -50.0, 50.0)))
+        slope = features.T @ (expected - right) + PRIOR * (found - start)
+        curvature = (features * (expected * (1.0 - expected))[:, None]).T @ features + PRIOR * np.eye(2)
+        step = np.linalg.solve(curvature, slope)
+        found = found - step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-12))
+        if np.abs(step).max() < 1e-9:
+            break
+    return Trust(max(float(found[0]), 0.0), float(found[1]))

@@ -12,7 +12,7 @@ from sequst.corpus.tags import spans, types_of
 from sequst.errors import SequstError, shorten
 from sequst.evaluation.calibration import Bin, expected_calibration_error, reliability
 from sequst.evaluation.spans import Counts, SpanScores, score_spans
-from sequst.tagger.predicting import annotate
+from sequst.tagger.predicting import Prediction, annotate
 from sequst.tagger.tagger import Tagger
 
 
@@ -64,6 +64,18 @@ def evaluate(tagger: Tagger, sentences: Sequence[Sentence]) -> Evaluation:
         raise SequstError(f"a sentence without tags cannot be scored: {shorten(' '.join(untagged.words))}")
     gold = [sentence.tags or () for sentence in sentences]
     predictions = list(annotate(tagger, sentences))
+    confidences, correct = _judged(predictions, gold)
+    scores = score_spans(gold, (prediction.tags for prediction in predictions))
+    unknown = {type_: scores.types[type_].fn for type_ in unknown_types(tagger.types, gold)}
+    return Evaluation(scores, reliability(confidences, correct), len(sentences), unknown)
+
+
+def judged_entities(tagger: Tagger, sentences: Sequence[Sentence]) -> tuple[list[float], list[bool]]:
+    """(the confidence of every entity that the tagger finds, whether it is right)."""
+    return _judged(list(annotate(tagger, sentences)), [sentence.tags or () for sentence in sentences])
+
+
+def _judged(predictions: Sequence[Prediction], gold: Sequence[Sequence[str]]) -> tuple[list[float], list[bool]]:
     confidences: list[float] = []
     correct: list[bool] = []
     for truth, prediction in zip(gold, predictions, strict=True):
@@ -71,9 +83,7 @@ def evaluate(tagger: Tagger, sentences: Sequence[Sentence]) -> Evaluation:
         for entity in prediction.entities:
             confidences.append(entity.confidence)
             correct.append(entity[:3] in right)
-    scores = score_spans(gold, (prediction.tags for prediction in predictions))
-    unknown = {type_: scores.types[type_].fn for type_ in unknown_types(tagger.types, gold)}
-    return Evaluation(scores, reliability(confidences, correct), len(sentences), unknown)
+    return confidences, correct
 
 
 def unknown_types(known: Iterable[str], gold: Iterable[Sequence[str]]) -> list[str]:

@@ -10,13 +10,15 @@ import dataclasses
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from sequst.corpus.sentence import Sentence
-from sequst.corpus.tags import OUTSIDE
+from sequst.corpus.tags import OUTSIDE, spans
+from sequst.evaluation.detection import auroc, risk_coverage
 from sequst.evaluation.evaluating import Evaluation, evaluate
 from sequst.evaluation.pseudo_labels import pseudo_label_error
 from sequst.experiments.results import ALWAYS, STRATEGIES, Lines
@@ -33,7 +35,7 @@ from sequst.uncertainty.beliefs import Beliefs
 from sequst.uncertainty.selectors import AllWords, Selector
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +107,40 @@ def selection(run: Finished) -> Lines:
             }
         )
     return lines
+
+
+def detection(run: Finished) -> Lines:
+    """How well each score of the first teacher tells its right words, and its right entities, from its wrong ones, on the pool,
+    whose tags are known here. The score of an entity is the mean, or the lowest, of its words'."""
+    beliefs = run.beliefs
+    if beliefs is None or not beliefs.information_gain.any():
+        return []
+    names, tags = run.result.tagger.labels, [sentence.tags or () for sentence in run.unlabeled]
+    kept = {
+        "plain confidence": beliefs.plain_confidence,
+        "confidence": beliefs.confidence,
+        "certainty": beliefs.certainty,
+        "confidence x certainty": beliefs.confidence * beliefs.certainty,
+    }
+    right = np.array([name == tag for name, tag in zip((names[i] for i in beliefs.labels), chain(*tags), strict=True)])
+    lines = [{"of": "words", "score": score, **_told_apart(values, right)} for score, values in kept.items()]
+    bounds, correct = [], []
+    for begin, end, truth in zip(beliefs.starts[:-1], beliefs.starts[1:], tags, strict=True):
+        known = set(spans(truth))
+        for span in spans([names[label] for label in beliefs.labels[begin:end]]):
+            bounds.append((begin + span.start, begin + span.end))
+            correct.append(span in known)
+    for summary, of in (("mean", np.mean), ("lowest", np.min)):
+        for score, values in kept.items():
+            found = [float(of(values[begin:end])) for begin, end in bounds]
+            lines.append({"of": "entities", "score": f"{summary} {score}", **_told_apart(found, correct)})
+    return lines
+
+
+def _told_apart(scores: ArrayLike, right: ArrayLike) -> dict[str, float | int | None]:
+    wrong = ~np.asarray(right, dtype=np.bool_)
+    found = {"auroc": auroc(scores, right), "risk_coverage": risk_coverage(scores, right)}
+    return {**found, "count": len(wrong), "wrong": int(wrong.sum())}
 
 
 def _percent(mask: NDArray[np.bool_]) -> float | None:
@@ -185,7 +221,7 @@ def hidden_states(tagger: Tagger, sentences: Sequence[Sentence]) -> NDArray[np.f
 
 
 KINDS: dict[str, Callable[[Finished], Lines]] = {
-    function.__name__: function for function in (rounds, reliability, selection, cases, words)
+    function.__name__: function for function in (rounds, reliability, selection, detection, cases, words)
 }
 
 

@@ -27,7 +27,7 @@ TELLING = (
 """Those that tell a cell from every other."""
 _NAMED = tuple(name for name in TELLING if name != "settings_hash")
 """Those of them that a failure has too."""
-ALWAYS, ON_REQUEST = ("rounds", "reliability", "selection"), ("cases", "words")
+ALWAYS, ON_REQUEST = ("rounds", "reliability", "selection", "detection"), ("cases", "words")
 FINDINGS = (*ALWAYS, *ON_REQUEST)
 """The kinds of lines that lie beside the results, in NAME.KIND.jsonl, of every cell or where a recipe asks for them; `findings`
 makes them."""

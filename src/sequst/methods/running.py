@@ -26,6 +26,7 @@ from sequst.tagger.pretrained import PACKAGED
 from sequst.tagger.shape import BILSTM
 from sequst.tagger.tagger import Tagger, pick_device
 from sequst.tagger.vectors import GLOVE
+from sequst.training.calibrating import calibrate
 from sequst.training.configuring import from_dict
 from sequst.training.data import Data, DataFile, Files, load_data
 from sequst.training.directory import RunDirectory
@@ -146,8 +147,9 @@ def _execute(
             if note is not None:
                 progress.note(note)
         tagger = method.load()(run)
+        calibration = calibrate(tagger, data.dev) if data.dev and settings.calibrate else None
         dev = evaluate(tagger, data.dev) if data.dev else None
-        summary = _summary(run, method, dev)
+        summary = {**_summary(run, method, dev), "calibration": calibration}
         tagger.save(directory.path / "model", {**summary, "settings": to_dict(settings)})
         test = None if files.test is None else _test(tagger, files.test, directory, progress)
         if test is not None:

@@ -86,6 +86,12 @@ class Head(nn.Module):
         """The loss of labelled words, a mean; those whose label is IGNORED do not count."""
         raise NotImplementedError
 
+    @torch.no_grad()
+    def temper(self, temperature: float) -> None:
+        """Divide all scores by the temperature, for good."""
+        for weight in self.parameters():
+            weight.div_(temperature)
+
     def folded(self) -> nn.Linear:
         """The one linear layer that gives the same scores from plain hidden states."""
         plain = nn.Linear(self.linear.in_features, self.linear.out_features)

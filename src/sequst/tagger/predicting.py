@@ -18,6 +18,7 @@ from sequst.errors import UsageError, shorten
 from sequst.tagger.batches import Batch, collate, plan
 from sequst.tagger.cores import on_all_cores
 from sequst.tagger.forward import forward_of
+from sequst.tagger.trust import AS_IT_IS, Trust
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +35,7 @@ SHAPES = (
 
 
 class Entity(NamedTuple):
-    """Words start to end (exclusive) of a sentence, their text, and how sure the tagger is of the least sure of them."""
+    """Words start to end (exclusive) of a sentence, their text, and how likely the tagger thinks it is right."""
 
     type: str
     start: int
@@ -50,6 +51,8 @@ class Prediction:
     sentence: Sentence
     tags: tuple[str, ...]
     confidences: tuple[float, ...]
+    trust: Trust = AS_IT_IS
+    """What the confidence of an entity is made with."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -58,7 +61,7 @@ class Prediction:
     @property
     def entities(self) -> list[Entity]:
         return [
-            Entity(type_, start, end, self.sentence.excerpt(start, end), min(self.confidences[start:end]))
+            Entity(type_, start, end, self.sentence.excerpt(start, end), self.trust.confidence(self.confidences[start:end]))
             for type_, start, end in spans(self.tags)
         ]
 
@@ -172,7 +175,7 @@ def annotate(tagger: Tagger, sentences: Iterable[Sentence], chunk: int = CHUNK) 
         tags = [tagger.labels[label] for label in found.labels.tolist()]
         confidences = found.confidences.tolist()
         for sentence, (start, end) in zip(held, itertools.pairwise(found.starts.tolist()), strict=True):
-            yield Prediction(sentence, tuple(tags[start:end]), tuple(confidences[start:end]))
+            yield Prediction(sentence, tuple(tags[start:end]), tuple(confidences[start:end]), tagger.trust)
 
 
 def as_sentences(inputs: Any) -> tuple[list[Sentence], bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from sequst.tagger.head import HEADS, CrfHead, SoftmaxHead
 from sequst.tagger.pretrained import load_tokenizer, loading
 from sequst.tagger.tagger import Tagger
 from sequst.tagger.transformer import Transformer
+from sequst.tagger.trust import AS_IT_IS, Trust
 from sequst.version import __version__
 
 FACTS = "sequst.json"
@@ -39,6 +41,7 @@ def save(tagger: Tagger, folder: str | Path, about: dict[str, Any]) -> None:
         "max_length": tagger.max_length,
         "overlap": tagger.overlap,
         "labels": tagger.labels,
+        "trust": tagger.trust._asdict(),
     }
     with atomic_folder(folder, replace=True) as temporary:
         tagger.encoder.save(temporary, tagger.head.folded())
@@ -79,7 +82,15 @@ def load(folder: str | Path) -> Tagger:
     )  # fmt: skip
     if isinstance(tagger.head, CrfHead):
         _load_chain(tagger.head, folder / CHAIN)
+    tagger.trust = _trust(folder, facts["trust"])
     return tagger
+
+
+def _trust(folder: Path, found: dict[str, Any]) -> Trust:
+    numbers: list[Any] = [found.get(name, default) for name, default in AS_IT_IS._asdict().items()]
+    if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers) or not numbers[0] >= 0:
+        raise SequstError(f"{folder / FACTS}: not what sequst writes; found trust {shorten(found)}")
+    return Trust(*map(float, numbers))
 
 
 def _holds_a_model(folder: Path) -> bool:
@@ -108,6 +119,7 @@ _DEFAULTS = {
     "max_length": 128,
     "overlap": 16,
     "labels": [],
+    "trust": {},
 }
 """What a folder that another tool has made does not say."""
 

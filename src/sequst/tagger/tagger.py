@@ -17,6 +17,7 @@ from sequst.tagger.encoder import Encoder
 from sequst.tagger.head import HEADS, CrfHead, Decoded, Head, SoftmaxHead
 from sequst.tagger.making import new_encoder
 from sequst.tagger.shape import BiLstmShape
+from sequst.tagger.trust import AS_IT_IS, Trust
 
 if TYPE_CHECKING:
     from sequst.tagger.predicting import Prediction
@@ -64,6 +65,8 @@ class Tagger(nn.Module):
         self.encoder = encoder
         self.splitter = encoder.splitter(max_length, overlap)
         self.pad_id = encoder.pad_id
+        self.trust: Trust = AS_IT_IS
+        """What the confidence of entities is made with."""
         if head not in HEADS:
             raise UsageError(f"unknown head {head!r}; use {' or '.join(HEADS)}")
         self.head: Head = (

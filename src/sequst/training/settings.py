@@ -211,6 +211,8 @@ class Settings:
     """Share of the labelled sentences to set aside as dev set; 0 for none, or where a dev file is given."""
     dev_shots: int = 0
     """Labelled sentences of every type to set aside as dev set, at most half of a type's; 0 for none."""
+    calibrate: bool = True
+    """With a dev set, let the final confidences of words and entities follow how often they are right there; no tag changes."""
     device: str = "auto"
     """`auto` (a GPU where there is one), `cpu` or `cuda`."""
     precision: str = "auto"
@@ -280,7 +282,7 @@ class Settings:
 
 
 _YOUNGER = {
-    Settings: ("dev_shots", "choose", "sharpness", "valid_tags", "ensemble"),
+    Settings: ("dev_shots", "choose", "calibrate", "sharpness", "valid_tags", "ensemble"),
     Phase: ("average",),
     Uncertainty: ("last_layers", "dropout", "calibrated"),
     Selection: ("power", "unit", "each_epoch"),

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from sequst.corpus.sentence import Sentence
@@ -27,11 +28,12 @@ class UncertainPrediction(Prediction):
     information_gains: tuple[float, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The plain form, and `confidence` and `information_gain` for each word; an entity has those of its least sure word."""
+        """The plain form, and `confidence` and `information_gain` for each word; of an entity the mean confidence of its words
+        and the largest gain."""
         record = super().to_dict()
         for entity in record["entities"]:
             words = slice(entity["start"], entity["end"])
-            entity["mc_confidence"] = round(min(self.mc_confidences[words]), 6)
+            entity["mc_confidence"] = round(fmean(self.mc_confidences[words]), 6)
             entity["information_gain"] = round(max(self.information_gains[words]), 6)
         record["confidence"] = [round(value, 6) for value in self.mc_confidences]
         record["information_gain"] = [round(value, 6) for value in self.information_gains]
@@ -110,4 +112,5 @@ def _predictions(tagger: Tagger, sentences: list[Sentence], beliefs: Beliefs) ->
     numbers = [values.tolist() for values in (beliefs.plain_confidence, beliefs.confidence, beliefs.information_gain)]
     for sentence, (start, end) in zip(sentences, itertools.pairwise(beliefs.starts.tolist()), strict=True):
         words = slice(start, end)
-        yield UncertainPrediction(sentence, tuple(tags[words]), *(tuple(values[words]) for values in numbers))
+        plain, mean, gain = (tuple(values[words]) for values in numbers)
+        yield UncertainPrediction(sentence, tuple(tags[words]), plain, tagger.trust, mean, gain)

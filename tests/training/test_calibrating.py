@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from sequst.corpus.sampling import Split
+from sequst.errors import SequstError
+from sequst.evaluation.calibration import expected_calibration_error, fit_trust, reliability
+from sequst.evaluation.evaluating import evaluate, judged_entities
+from sequst.methods.running import Result, train
+from sequst.tagger.tagger import Tagger
+from sequst.tagger.trust import Trust, logit
+from sequst.training.calibrating import calibrate
+
+
+def test_the_confidence_of_an_entity_by_hand() -> None:
+    assert Trust().confidence([0.9, 0.5]) == pytest.approx(0.7)
+    assert Trust(2.0, 0.0).confidence([0.8]) == pytest.approx(0.64 / (0.64 + 0.04))
+    assert Trust(1.0, logit(0.5)).confidence([0.3]) == pytest.approx(0.3)
+    assert 0.0 < Trust(3.0, 1.0).confidence([0.0]) < Trust(3.0, 1.0).confidence([1.0]) <= 1.0
+
+
+@pytest.mark.parametrize(("slope", "intercept"), [(1.0, 0.0), (0.5, -1.0), (2.0, 0.7)])
+def test_what_was_stretched_and_shifted_is_found_again(slope: float, intercept: float) -> None:
+    rng = np.random.default_rng(1)
+    confidences = rng.uniform(0.02, 0.98, 30_000)
+    chances = [Trust(slope, intercept).confidence([c]) for c in confidences]
+    correct = rng.random(len(chances)) < chances
+    found = fit_trust(confidences.tolist(), correct.tolist())
+    assert found == pytest.approx((slope, intercept), abs=0.06)
+
+
+def test_little_evidence_moves_it_little() -> None:
+    assert fit_trust([], []) == Trust()
+    once = fit_trust([0.9], [False])
+    assert 0.0 < once.slope < 1.0
+    assert -1.0 < once.intercept < 0.0
+    assert fit_trust([0.9, 0.1] * 200, [False, True] * 200).slope == 0.0  # never the other way round
+    assert all(np.isfinite(fit_trust([1.0] * 500, [True] * 500)))
+
+
+SHORT = {"min_steps": 120, "epochs": 1, "evaluations": 2, "learning_rate": 1e-3, "head_learning_rate": 3e-3}
+
+
+@pytest.fixture(scope="module", params=["softmax", "crf"])
+def pair(request: pytest.FixtureRequest, split: Split, tiny_encoder: str, tmp_path_factory: Any) -> tuple[Result, Result]:
+    folder = tmp_path_factory.mktemp(request.param)
+    options = {"dev": split.dev, "encoder": tiny_encoder, "teacher": SHORT, "head": request.param}
+    plain, calibrated = (train(split.labeled, folder / f"{each}", calibrate=each, **options) for each in (False, True))
+    return plain, calibrated
+
+
+def test_training_ends_with_it_and_changes_no_tag(pair: tuple[Result, Result], split: Split) -> None:
+    plain, calibrated = pair
+    assert plain.summary["calibration"] is None
+    found = calibrated.summary["calibration"]
+    assert found["temperature"] > 0
+    assert plain.summary["dev_f1"] == calibrated.summary["dev_f1"]
+    sentences = split.unlabeled[:200]
+    tags = [[p.tags for p in each.tagger.predict(sentences)] for each in pair]  # type: ignore[union-attr]
+    assert tags[0] == tags[1]
+    before, after = (evaluate(each.tagger, sentences).ece for each in pair)
+    assert before is not None
+    assert after is not None
+    if before > 15.0:  # what is not far off cannot be put right with so few
+        assert after < before
+
+
+def test_it_is_saved_and_found_again(pair: tuple[Result, Result], split: Split, tmp_path: Path) -> None:
+    _, calibrated = pair
+    facts = json.loads((calibrated.path / "model" / "sequst.json").read_text())
+    assert facts["trust"] == {name: calibrated.summary["calibration"][name] for name in ("slope", "intercept")}
+    tagger = calibrated.tagger
+    tagger.save(tmp_path / "again")
+    first, again = (judged_entities(each, split.dev)[0] for each in (tagger, Tagger.load(tmp_path / "again")))
+    assert first == pytest.approx(again, abs=1e-4)
+    for trust in ({"slope": "steep"}, {"slope": -1.0}, {"intercept": float("nan")}, [1, 2]):
+        (tmp_path / "again" / "sequst.json").write_text(json.dumps({**facts, "trust": trust}))
+        with pytest.raises(SequstError, match="not what sequst writes"):
+            Tagger.load(tmp_path / "again")
+
+
+def test_the_dev_set_itself_is_met(pair: tuple[Result, Result], split: Split) -> None:
+    _, calibrated = pair
+    confidences, correct = judged_entities(calibrated.tagger, split.dev)
+    assert np.mean(confidences) == pytest.approx(np.mean(correct), abs=0.05)
+    assert expected_calibration_error(reliability(confidences, correct, 3)) < 12.0  # type: ignore[operator]
+
+
+def test_too_few_entities_say_nothing(split: Split, tiny_encoder: str) -> None:
+    tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-X"], seed=1)
+    weights = {name: value.clone() for name, value in tagger.state_dict().items()}
+    assert calibrate(tagger, split.dev[:1]) is None
+    assert all(torch.equal(value, weights[name]) for name, value in tagger.state_dict().items())
+    assert tagger.trust == Trust()
