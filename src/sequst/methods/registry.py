@@ -63,7 +63,7 @@ METHODS: dict[str, Method] = {
     for method in (
         _method(
             "finetune", "fine-tune the encoder and a head on the labelled sentences", "Devlin et al. 2019",
-            "finetune:finetune", unlabeled=False, unused=(*_SELF_TRAINING, *_RELIABLE_WORDS, *_OTHERS),
+            "finetune:finetune", unlabeled=False, unused=("adapt", "adaptation", *_SELF_TRAINING, *_RELIABLE_WORDS, *_OTHERS),
         ),
         _method(
             "vat", "virtual adversarial training on the word embeddings", "Miyato et al. 2017",

@@ -21,6 +21,7 @@ from sequst.corpus.writing import write_jsonl
 from sequst.errors import SequstError, UsageError, shorten
 from sequst.evaluation.evaluating import Evaluation, evaluate
 from sequst.inputs import STDIN, require_one_stdin
+from sequst.methods.adapting import adapt
 from sequst.methods.registry import Method, find_method
 from sequst.tagger.pretrained import PACKAGED
 from sequst.tagger.shape import BILSTM
@@ -87,7 +88,7 @@ def train(
             raise UsageError(NO_DEV)
         if settings.bilstm.vectors and settings.encoder != BILSTM:
             progress.note(f"bilstm.vectors is not used: the encoder is {settings.encoder}, not bilstm")
-        encoder = load_encoder(settings, method.perturbs)
+        encoder = load_encoder(settings, method.perturbs, masked=settings.adapt and method.unlabeled)
         facts = {
             "sequst": __version__,
             "torch": torch.__version__,
@@ -146,6 +147,8 @@ def _execute(
         for note in [*data.notes, f"dev set: {data.dev_policy}", vectors_note(settings, run.text)]:
             if note is not None:
                 progress.note(note)
+        if settings.adapt and method.unlabeled:
+            adapt(run)
         tagger = method.load()(run)
         calibration = calibrate(tagger, data.dev) if data.dev and settings.calibrate else None
         dev = evaluate(tagger, data.dev) if data.dev else None

@@ -38,6 +38,7 @@ class BiLstm(Encoder):
 
     kind = BILSTM
     pad_id = UNKNOWN
+    mask_id = UNKNOWN
     vectors: Tensor
     """(V + 1, E): vectors of a file, with a row of 0 for unknown words; without rows where they are learnt. They are no part of
     the state, which holds what is learnt."""

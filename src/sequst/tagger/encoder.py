@@ -21,6 +21,8 @@ class Encoder(nn.Module):
     """The rate that the head drops states at."""
     pad_id: int
     """What input ids are padded with."""
+    mask_id: int
+    """The input id that stands for a word which is not to be seen."""
 
     def splitter(self, max_length: int, overlap: int) -> Splitter:
         """What cuts sentences into windows that this encoder reads."""

@@ -28,6 +28,9 @@ class Transformer(Encoder):
         super().__init__()
         self.model, self.tokenizer = model, tokenizer
         self.pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+        self.mask_id = next(
+            (each for each in (tokenizer.mask_token_id, tokenizer.unk_token_id) if each is not None), self.pad_id
+        )
         self._classifier_name, classifier = _find_classifier(model, labels)
         self.width = classifier.in_features
         self.dropout = _take_dropout(model)

@@ -46,6 +46,11 @@ class Splitter:
             )
         self.overlap = overlap
 
+    @property
+    def closing(self) -> int:
+        """Special tokens that end a window."""
+        return len(self._suffix)
+
     def subwords(self, sentences: Sequence[Sequence[str]]) -> list[list[list[int]]]:
         """The sub-words of every word of every sentence, none for a word of which there are none."""
         raise NotImplementedError

@@ -17,6 +17,7 @@ from sequst.tagger.batches import Batch, collate, plan
 from sequst.tagger.tagger import Tagger
 from sequst.tagger.windows import Window
 from sequst.training.averaging import Averaged
+from sequst.training.noise import hide_words
 from sequst.training.objective import Objective
 from sequst.training.progress import Progress, Silent
 from sequst.training.seeds import derive, seed_everything
@@ -119,9 +120,12 @@ def fit(
         objective.begin_epoch(derive(seed, "objective", at.epoch))
         if renew is not None and at.epoch:
             examples = renew(at.epoch)
+        noise = torch.Generator().manual_seed(derive(seed, "hide", at.epoch))
         tagger.train()
         for rows in epoch_plan(at.epoch):
             batch = examples.collated(rows, tagger.pad_id)
+            if phase.hide:
+                batch = hide_words(batch, phase.hide, tagger, noise)
             _set_rate(optimizer, _schedule(at.step, steps, phase.warmup))
             objective.begin_step(at.step, steps)
             if (at.good is None and at.promised is None) or at.step + 1 in score_at:

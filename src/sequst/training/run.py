@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
+from torch import Tensor
 
 from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError
@@ -29,6 +30,7 @@ from sequst.tagger.vocabulary import UNKNOWN, Vocabulary
 from sequst.training.data import Data
 from sequst.training.directory import RunDirectory
 from sequst.training.loop import Diverged, Examples, Hooks, Outcome, Renew, batches_of, fit
+from sequst.training.noise import require_mask
 from sequst.training.objective import Objective
 from sequst.training.progress import Progress, Silent
 from sequst.training.seeds import derive
@@ -65,6 +67,8 @@ class Run:
         """Of the last round: what the teacher believed of the unlabelled words, and which of them were selected."""
         self.kept_round: int | None = None
         """The round of self-training whose tagger is kept."""
+        self.adapted: dict[str, Tensor] | None = None
+        """Weights of an encoder that has read the text, from which all taggers start."""
         self.seconds = 0.0
         """Time spent in phases, those of earlier processes included."""
         directory.clear_metrics()  # what earlier processes recorded is recorded again as the run passes it
@@ -89,6 +93,8 @@ class Run:
             text=self.text,
             shape=self.settings.bilstm,
         )
+        if self.adapted is not None:
+            tagger.encoder.load_state_dict(self.adapted)
         return tagger.to(self.accelerator.device)
 
     def examples(self, tagger: Tagger, sentences: list[Sentence]) -> Examples:
@@ -108,15 +114,18 @@ class Run:
         round_: int,
         name: str,
         renew: Renew = None,
+        scored: bool = True,
     ) -> Outcome:
-        """Run one phase, or take its result from disk where an earlier process has finished it. `renew`: see `fit`."""
-        outcome = self._train(tagger, examples, objective, phase, round_, name, renew)
+        """Run one phase, or take its result from disk where an earlier process has finished it. `renew`: see `fit`. What is not
+        `scored` on the dev set is kept as it is at the end."""
+        outcome = self._train(tagger, examples, objective, phase, round_, name, renew, scored)
         self.seconds += outcome.seconds
         return outcome
 
     def _train(
-        self, tagger: Tagger, examples: Examples, objective: Objective, phase: Phase, round_: int, name: str, renew: Renew
-    ) -> Outcome:
+        self, tagger: Tagger, examples: Examples, objective: Objective, phase: Phase, round_: int, name: str, renew: Renew,
+        scored: bool,
+    ) -> Outcome:  # fmt: skip
         done = self.directory.outcome(round_, name)
         if done is not None:
             for line in done["lines"]:
@@ -135,7 +144,7 @@ class Run:
         for line in state.pop("lines") if state is not None else []:
             record(line)
         hooks = Hooks(
-            score=self.dev_f1 if self.data.dev else None,
+            score=self.dev_f1 if self.data.dev and scored else None,
             record=record,
             save=lambda state: save_state(saved, {**state, "lines": lines}),
             save_every=self.settings.checkpoint_seconds,
@@ -324,9 +333,9 @@ class EncoderFacts(NamedTuple):
     """Of all its weights: a run that is resumed must find the same."""
 
 
-def load_encoder(settings: Settings, perturbed: bool = False) -> EncoderFacts:
+def load_encoder(settings: Settings, perturbed: bool = False, masked: bool = False) -> EncoderFacts:
     """Load the encoder and its tokenizer or vectors once and look for the device, so that whatever is wrong with them is known
-    now; with `perturbed` it must take word embeddings in place of words."""
+    now; with `perturbed` it must take word embeddings in place of words, and `masked`, have a token to hide them behind."""
     device = pick_device(settings.device)
     if settings.precision == "bf16" and not (device.type == "cuda" and torch.cuda.is_bf16_supported()):
         raise UsageError(f"setting precision=bf16 needs a GPU that has it, and the device is {device.type}; use fp32 or auto")
@@ -334,6 +343,8 @@ def load_encoder(settings: Settings, perturbed: bool = False) -> EncoderFacts:
         settings.encoder, ["O"], max_length=settings.max_length, overlap=settings.overlap, shape=settings.bilstm
     )
     require_layers(tagger, settings.uncertainty.last_layers)
+    if masked:
+        require_mask(tagger)
     longest = collate(tagger.splitter.windows([["a"] * settings.max_length]), [0], tagger.pad_id)
     with torch.inference_mode():
         try:

@@ -39,6 +39,8 @@ class Phase:
     """How many times the dev set is scored during the phase; the best weights are kept. Without a dev set the last are."""
     average: float = 0.0
     """Score and keep a moving average of the weights, with this decay a step; 0 for the weights as they are."""
+    hide: float = 0.0
+    """Share of the words that are hidden in each step, behind the encoder's mask token: their tags must be told from others."""
 
 
 @dataclass(frozen=True)
@@ -237,10 +239,16 @@ class Settings:
     """Take the probabilities of `soft` and `mean` labels to this power, normed again: above 1 they are nearer to hard."""
     mix_labeled: bool = False
     """Let the student learn the labelled sentences too, among the pseudo-labelled ones."""
+    adapt: bool = False
+    """Before anything else let the encoder read the text, labelled and not, by predicting words that are hidden from it."""
     crf: Crf = field(default_factory=Crf)
     """The linear-chain CRF of `head: crf`."""
     bilstm: Bilstm = field(default_factory=Bilstm)
     """The encoder `bilstm`."""
+    adaptation: Phase = field(
+        default_factory=lambda: Phase(learning_rate=5e-5, epochs=10.0, min_steps=0, batch_size=32, evaluations=1, hide=0.15)
+    )
+    """Reading the text, where `adapt` asks for it."""
     teacher: Phase = field(default_factory=Phase)
     """Fine-tuning on the labelled data."""
     student: Phase = field(default_factory=lambda: Phase(epochs=4.0, min_steps=500, batch_size=32))
@@ -282,8 +290,8 @@ class Settings:
 
 
 _YOUNGER = {
-    Settings: ("dev_shots", "choose", "calibrate", "sharpness", "valid_tags", "ensemble"),
-    Phase: ("average",),
+    Settings: ("dev_shots", "choose", "calibrate", "adapt", "adaptation", "sharpness", "valid_tags", "ensemble"),
+    Phase: ("average", "hide"),
     Uncertainty: ("last_layers", "dropout", "calibrated"),
     Selection: ("power", "unit", "each_epoch"),
 }
@@ -318,7 +326,7 @@ _POSITIVE = {"learning_rate", "head_learning_rate", "epochs", "batch_size", "max
 _POSITIVE |= {"passes", "samples", "patience", "max_rounds", "epsilon", "step", "paths"}
 _POSITIVE |= {"teachers", "students", "sharpness"}
 _POSITIVE |= {"refresh", "smoothing", "retune", "layers", "hidden", "word_size", "character_size", "filters", "rate"}
-_SHARES = {"warmup", "dev_fraction", "dropout", "average", "memory"}
+_SHARES = {"warmup", "dev_fraction", "dropout", "average", "memory", "hide"}
 _MAY_BE_ZERO = {"min_steps", "weight_decay", "evaluations", "overlap", "checkpoint_seconds", "seed", "weight", "dev_shots"}
 _MAY_BE_ZERO |= {"entropy", "last_layers", "power"}
 _ZERO_OR_FROM = {"tau": 1.0, "prior": 1e-3}

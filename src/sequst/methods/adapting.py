@@ -1,0 +1,72 @@
+"""Adapting the encoder to the text before anything is labelled: it learns to tell hidden words from the others.
+
+Labelled and unlabelled sentences are read alike. In each step some words are hidden behind the mask token, and the first
+sub-word of each is to be predicted, by the encoder's own embeddings. All taggers of the run then start from these weights.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from sequst.tagger.batches import Batch
+from sequst.tagger.tagger import Tagger
+from sequst.tagger.transformer import Transformer
+from sequst.training.loop import Examples
+from sequst.training.objective import Objective
+from sequst.training.run import Run
+
+NAME = "adaptation"
+
+
+def adapt(run: Run) -> None:
+    """Let the run's taggers start from an encoder that has read its text."""
+    tagger = run.new_tagger(0, NAME)
+    windows = tagger.splitter.windows(run.text)
+    words = [[0] * len(sentence) for sentence in run.text]
+    for window in windows:
+        for place, head in enumerate(window.heads):
+            words[window.sentence][window.first + place] = window.ids[head]
+    run.train(tagger, Examples(windows, words), HiddenWords(tagger), run.settings.adaptation, 0, NAME, scored=False)
+    run.adapted = {name: value.detach().cpu() for name, value in tagger.encoder.state_dict().items()}
+
+
+class HiddenWords(Objective):
+    """Cross-entropy of the first sub-words of hidden words, which are the labels. On top of the encoder a layer that starts at
+    the identity, and the word embeddings as the last one."""
+
+    nets_rate = 1e-3
+    recordable = True
+
+    def __init__(self, tagger: Tagger) -> None:
+        assert isinstance(tagger.encoder, Transformer)
+        table = tagger.encoder.model.get_input_embeddings().weight
+        layer = nn.Linear(tagger.encoder.width, table.shape[1])
+        with torch.no_grad():
+            nn.init.eye_(layer.weight)
+            layer.bias.zero_()
+        self._parts = self.nets = nn.ModuleDict(
+            {"layer": layer, "norm": nn.LayerNorm(table.shape[1]), "bias": _Bias(len(table))}
+        )
+
+    def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        assert batch.labels is not None
+        assert isinstance(tagger.encoder, Transformer)
+        table = tagger.encoder.model.get_input_embeddings().weight
+        states = self._parts["norm"](F.gelu(self._parts["layer"](tagger.hidden(batch))))
+        scores = self._parts["bias"](F.linear(states, table)).float()  # (B, W, V)
+        hidden = (batch.input_ids.gather(1, batch.heads) == tagger.encoder.mask_id) & batch.owned
+        losses = F.cross_entropy(scores.flatten(0, 1), batch.labels.flatten().clamp(min=0), reduction="none")
+        count = hidden.sum().clamp(min=1)
+        found = (scores.argmax(-1) == batch.labels) & hidden
+        return torch.where(hidden.flatten(), losses, 0.0).sum() / count, {"found": found.sum() / count}
+
+
+class _Bias(nn.Module):
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(size))
+
+    def forward(self, scores: Tensor) -> Tensor:
+        return scores + self.bias

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from sequst.corpus.sampling import Split
+from sequst.errors import UsageError
+from sequst.methods.adapting import HiddenWords
+from sequst.methods.running import resume
+from sequst.tagger.batches import collate
+from sequst.tagger.tagger import Tagger
+from sequst.training.noise import hide_words
+from sequst.training.state import load_state
+from tests.methods.test_running import metrics
+from tests.methods.test_self_training import run
+
+READING = {"adapt": True, "adaptation": {"epochs": 20.0, "learning_rate": 2e-3, "evaluations": 2}, "max_rounds": 1}
+
+
+def test_only_hidden_words_count(tiny_encoder: str, split: Split) -> None:
+    tagger = Tagger.from_encoder(tiny_encoder, ["O"], seed=1)
+    text = [s.words for s in split.labeled]
+    windows = tagger.splitter.windows(text)
+    first = [[window.ids[head] for head in window.heads] for window in windows]
+    batch = collate(windows, list(range(8)), tagger.pad_id, first)
+    hidden = hide_words(batch, 0.4, tagger, torch.Generator().manual_seed(1))
+    objective = HiddenWords(tagger)
+    loss, told = objective.loss(tagger, hidden)
+    assert objective.loss(tagger, batch)[0] == 0  # nothing is hidden, nothing is asked
+    assert 0 <= told["found"] <= 1
+    table = tagger.encoder.model.get_input_embeddings().weight  # type: ignore[union-attr, operator]
+    states = torch.nn.functional.layer_norm(torch.nn.functional.gelu(tagger.hidden(hidden)), (table.shape[1],))
+    logs = torch.log_softmax(states @ table.T, -1)
+    gone = [(r, w) for r in range(8) for w in range(len(text[r])) if hidden.input_ids[r, windows[r].heads[w]] == 4]
+    assert tagger.encoder.mask_id == 4
+    by_hand = torch.stack([-logs[r, w, first[r][w]] for r, w in gone]).mean()
+    assert loss.item() == pytest.approx(by_hand.item(), rel=1e-4)
+
+
+def test_all_taggers_start_from_what_was_read(tiny_encoder: str, split: Split, tmp_path: Path) -> None:
+    result = run(split, tiny_encoder, tmp_path / "run", "sequst", keep_rounds=True, **READING)
+    lines = [line for line in metrics(result.path) if line["phase"] == "adaptation"]
+    assert lines[-1]["loss"] < lines[0]["loss"]
+    assert lines[-1]["dev_f1"] is None
+    adapted = load_state(result.path / "rounds/0/adaptation/done.pt")["tagger"]
+    plain = Tagger.from_encoder(tiny_encoder, ["O"]).encoder.state_dict()
+    assert any(not torch.equal(adapted[f"encoder.{name}"], plain[name]) for name in plain)
+    without = run(split, tiny_encoder, tmp_path / "without", "sequst", max_rounds=1)
+    assert result.summary["settings_hash"] != without.summary["settings_hash"]
+    (result.path / "summary.json").unlink()
+    again = resume(result.path)
+    assert {**again.summary, "seconds": 0} == {**result.summary, "seconds": 0}
+
+
+def test_what_cannot_hide_words_is_refused_at_once(split: Split, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="needs a pretrained encoder with a mask token"):
+        run(split, "bilstm", tmp_path / "run", "sst", adapt=True)
+    assert not (tmp_path / "run").exists()
