@@ -24,11 +24,13 @@ _PLACES = {
     "evaluate": "sequst.evaluation.evaluating",
     "Settings": "sequst.training.settings",
     "load_settings": "sequst.training.configuring",
+    "Labeler": "sequst.integrations.labeler",
     "train": "sequst.methods.running",
     "resume": "sequst.methods.running",
 }
 
 __all__ = [
+    "Labeler",
     "Prediction",
     "Sentence",
     "SequstError",
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from sequst.corpus.writing import write_conll, write_jsonl
     from sequst.errors import SequstError
     from sequst.evaluation.evaluating import evaluate
+    from sequst.integrations.labeler import Labeler
     from sequst.methods.running import resume, train
     from sequst.tagger.predicting import Prediction
     from sequst.tagger.tagger import Tagger

@@ -101,5 +101,5 @@ METHODS: dict[str, Method] = {
 
 def find_method(name: str) -> Method:
     if name not in METHODS:
-        raise UsageError(f"unknown method {name!r}; {nearest(name, METHODS)}")
+        raise UsageError(f"unknown method {name!r}; {nearest(name, ['auto', *METHODS])}")
     return METHODS[name]

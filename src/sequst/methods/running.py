@@ -38,6 +38,7 @@ from sequst.training.settings import Settings, to_dict
 from sequst.uncertainty.temperature import NO_DEV
 from sequst.version import __version__
 
+AUTO = "auto"
 Source = str | Path | DataFile | Sequence[Sentence]
 """A file, a file with how to read it, or sentences."""
 
@@ -73,6 +74,8 @@ def train(
     `overrides` are settings by name, e.g. `method="finetune"`, `seed=42`, `teacher={"epochs": 3}`.
     """
     settings = _located(_overridden(settings or Settings(), overrides))
+    if settings.method == AUTO:
+        settings = dataclasses.replace(settings, method="finetune" if unlabeled is None else "sequst")
     progress = progress or Silent()
     path = RunDirectory.require_free(output)
     method = find_method(settings.method)

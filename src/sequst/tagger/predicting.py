@@ -65,6 +65,12 @@ class Prediction:
             for type_, start, end in spans(self.tags)
         ]
 
+    def _repr_html_(self) -> str:
+        """How a notebook shows it."""
+        from sequst.tagger.drawing import html
+
+        return html(self)
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON form that `sequst predict` writes; character offsets are null where the input was words."""
         offsets = self.sentence.offsets

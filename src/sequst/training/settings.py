@@ -193,8 +193,8 @@ class Bilstm(BiLstmShape):
 class Settings:
     """Everything that decides the numbers of a run, but for the data."""
 
-    method: str = "finetune"
-    """How to learn; `sequst methods` lists them."""
+    method: str = "auto"
+    """How to learn; `sequst methods` lists the ways. `auto`: SeqUST where there is unlabelled text, else fine-tuning."""
     encoder: str = "minilm"
     """`minilm`, a local folder, a model of the Hugging Face hub, or `bilstm`, which is not pretrained."""
     head: str = "softmax"

@@ -1,0 +1,196 @@
+"""A tagger with the manners of scikit-learn."""
+
+from __future__ import annotations
+
+import inspect
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sequst.corpus.sentence import Sentence
+from sequst.corpus.tags import is_tag
+from sequst.errors import UsageError, nearest, shorten
+from sequst.evaluation.evaluating import evaluate
+from sequst.files import atomic_folder, read_json
+from sequst.integrations.notebook import HtmlProgress, in_notebook
+from sequst.methods.running import Result, Source, train
+from sequst.tagger.drawing import card
+from sequst.tagger.predicting import as_sentences
+from sequst.tagger.saving import FACTS
+from sequst.tagger.tagger import Tagger
+from sequst.training.configuring import from_dict, nested
+from sequst.training.data import DataFile
+from sequst.training.progress import Progress, Silent
+from sequst.uncertainty.predicting import PASSES, annotate_with_uncertainty
+
+if TYPE_CHECKING:
+    from sequst.training.settings import Settings
+
+LABELLED = "a file, a list of Sentence with tags, or a list of (words, tags), e.g. (['Oslo'], ['B-place'])"
+UNLABELLED = "a file, or a list of texts, of lists of words or of Sentence"
+
+
+class Labeler:
+    """`fit(labeled, unlabeled)`, then `predict`, `score`, `save`.
+
+    `settings` are all others by name, nested or dotted: `{"teacher.epochs": 3}`. The run is kept in `output`, or thrown away
+    with the labeler. `progress` shows bars: in a notebook unless told otherwise.
+    """
+
+    def __init__(
+        self, *, encoder: str = "minilm", method: str = "auto", head: str = "softmax", seed: int = 12, device: str = "auto",
+        settings: Mapping[str, Any] | None = None, output: str | Path | None = None, progress: bool | None = None,
+    ) -> None:  # fmt: skip
+        self.encoder, self.method, self.head, self.seed, self.device = encoder, method, head, seed, device
+        self.settings, self.output, self.progress = settings, output, progress
+        self.run_: Result | None = None
+        """The run that `fit` made."""
+        self._tagger: Tagger | None = None
+        self._facts: Mapping[str, Any] = {}
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def fit(self, labeled: Any, unlabeled: Any = None, *, dev: Any = None) -> Labeler:
+        """Learn from labelled sentences and, where there are any, from unlabelled ones. A dev set decides which weights are
+        kept and what confidences mean; without one, `dev_shots` or `dev_fraction` among the settings set some aside."""
+        settings, told = self._settings(), self._told_by()
+        sources = _labelled(labeled, "labeled"), None if dev is None else _labelled(dev, "dev")
+        text = None if unlabeled is None else _unlabelled(unlabeled)
+        folder = tempfile.TemporaryDirectory(prefix="sequst-labeler-") if self.output is None else None
+        output = Path(folder.name) / "run" if folder is not None else Path(self.output or "")
+        run = train(sources[0], output, unlabeled=text, dev=sources[1], settings=settings, progress=told)
+        self.run_, self._folder, self._tagger, self._facts = run, folder, run.tagger, run.summary
+        return self
+
+    def predict(self, inputs: Any, *, uncertainty: bool = False, passes: int = PASSES) -> Any:
+        """Predictions of a text, a list of words, a `Sentence`, or a list of these; with `uncertainty` also what passes with
+        dropout say of every word."""
+        if not uncertainty:
+            return self.tagger_.predict(inputs)
+        sentences, single = as_sentences(inputs)
+        found = list(annotate_with_uncertainty(self.tagger_, sentences, passes, self.seed))
+        return found[0] if single else found
+
+    def score(self, test: Any) -> float:
+        """The F1 of entities, from 0 to 100."""
+        source = _labelled(test, "test")
+        file = DataFile(str(source)) if isinstance(source, str | Path) else source
+        return evaluate(self.tagger_, file.read("required")[0] if isinstance(file, DataFile) else file).total.f1
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model's folder, which `load`, `sequst predict` and, for most, transformers read."""
+        tagger = self.tagger_
+        if self.run_ is None:
+            tagger.save(folder, dict(self._facts))
+            return
+        with atomic_folder(folder, replace=True) as temporary:
+            shutil.copytree(self.run_.path / "model", temporary, dirs_exist_ok=True)
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str = "auto") -> Labeler:
+        """A labeler from a model's folder; `fit` begins anew, with the settings that the model was made with."""
+        tagger, path = Tagger.load(folder, device), Path(folder) / FACTS
+        facts = read_json(path) if path.is_file() else {}
+        settings = dict(facts.get("settings") or {})
+        own = {name: settings.pop(name) for name in ("encoder", "method", "head", "seed") if name in settings}
+        settings.pop("device", None)
+        labeler = cls(**own, device=device, settings=settings or None)
+        labeler._tagger, labeler._facts = tagger, facts
+        return labeler
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments it was made with."""
+        return {name: getattr(self, name) for name in _DEFAULTS}
+
+    def set_params(self, **params: Any) -> Labeler:
+        """Change arguments by name; `teacher__epochs=3` is the setting teacher.epochs."""
+        unknown = next((name for name in params if name not in _DEFAULTS and "__" not in name), None)
+        if unknown is not None:
+            raise UsageError(f"unknown argument {unknown!r} of Labeler; {nearest(unknown, _DEFAULTS)}")
+        for name in params.keys() & _DEFAULTS.keys():
+            setattr(self, name, params[name])
+        inner = {name.replace("__", "."): value for name, value in params.items() if name not in _DEFAULTS}
+        if inner:
+            self.settings = {**(self.settings or {}), **inner}
+        return self
+
+    @property
+    def tagger_(self) -> Tagger:
+        if self._tagger is None:
+            raise UsageError("this Labeler has learnt nothing yet: call fit(labeled, unlabeled) first, or Labeler.load(folder)")
+        return self._tagger
+
+    def _settings(self) -> Settings:
+        own = {name: getattr(self, name) for name in ("encoder", "method", "head", "seed", "device")}
+        return from_dict({**nested(self.settings or {}, "Labeler"), **own}, "Labeler")
+
+    def _told_by(self) -> Progress:
+        shown = in_notebook() if self.progress is None else self.progress
+        return HtmlProgress() if shown else Silent()
+
+    def __repr__(self) -> str:
+        if self._tagger is None:
+            given = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items() if value != _DEFAULTS[name])
+            return f"Labeler({given}), which has learnt nothing yet"
+        return "Labeler: " + ", ".join(f"{name} {value}" for name, value in self._told())
+
+    def _repr_html_(self) -> str:
+        return card("Labeler", self._told()) if self._tagger is not None else card(repr(self), [])
+
+    def _told(self) -> list[tuple[str, str]]:
+        """What matters of how it was made."""
+        found = {told: self._facts.get(name) for name, told in _TOLD.items()}
+        shown = [(told, f"{value:.1f}" if isinstance(value, float) else str(value)) for told, value in found.items() if value]
+        return [("entity types", " ".join(self.tagger_.types)), *shown]
+
+
+_TOLD = {
+    "method": "method",
+    "encoder": "encoder",
+    "head": "head",
+    "labeled_sentences": "labelled sentences",
+    "unlabeled_sentences": "unlabelled sentences",
+    "rounds": "rounds",
+    "kept_round": "of which is kept",
+    "dev_f1": "dev F1",
+}
+_DEFAULTS = {
+    name: parameter.default for name, parameter in inspect.signature(Labeler.__init__).parameters.items() if name != "self"
+}
+
+
+def _labelled(source: Any, name: str) -> Source:
+    """Files and sentences as they are, pairs of words and tags as sentences."""
+    if isinstance(source, str | Path | DataFile):
+        return source
+    if not isinstance(source, Sequence):
+        raise UsageError(f"{name}: found {shorten(source)}; give {LABELLED}")
+    return [_sentence(item, number, name) for number, item in enumerate(source, 1)]
+
+
+def _sentence(item: Any, number: int, name: str) -> Sentence:
+    if isinstance(item, Sentence):
+        return item
+    if isinstance(item, tuple) and len(item) == 2 and not isinstance(item[0], str):
+        words, tags = (tuple(part) for part in item)
+        if len(words) == len(tags) and all(isinstance(tag, str) and is_tag(tag) for tag in tags):
+            return Sentence(words, tags, number)
+    raise UsageError(f"{name}: its item {number} is {shorten(item)}; give {LABELLED}")
+
+
+def _unlabelled(source: Any) -> Source:
+    if isinstance(source, str | Path | DataFile):
+        return source
+    if not isinstance(source, Sequence):
+        raise UsageError(f"unlabeled: found {shorten(source)}; give {UNLABELLED}")
+    # a list of words, of which there is one only, would be taken for a text
+    return [sentence for number, item in enumerate(source) for sentence in _texts(item, number)]
+
+
+def _texts(item: Any, number: int) -> list[Sentence]:
+    if isinstance(item, Sentence):
+        return [item]
+    if isinstance(item, str | list | tuple):
+        return as_sentences(item if isinstance(item, str) else tuple(item))[0]
+    raise UsageError(f"unlabeled: its item {number + 1} is {shorten(item)}; give {UNLABELLED}")

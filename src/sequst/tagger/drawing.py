@@ -1,0 +1,40 @@
+"""Predictions as a notebook shows them: entities inline, the surer the stronger their colour."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sequst.tagger.predicting import Prediction
+
+_MARK = (
+    '<mark style="background:hsla({hue},70%,60%,{strength:.2f});color:inherit;padding:.1em .3em;border-radius:.3em" '
+    'title="{type} {confidence:.0%}">{text} <small style="opacity:.75">{type} {confidence:.0%}</small></mark>'
+)
+
+
+def html(prediction: Prediction) -> str:
+    """The sentence with its entities marked; text comes from anywhere, so all of it is escaped."""
+    sentence, done = prediction.sentence, 0
+    parts: list[str] = []
+    for entity in prediction.entities:
+        parts.append(escape(sentence.excerpt(done, entity.start)) if entity.start > done else "")
+        told = {"type": escape(entity.type), "text": escape(entity.text), "confidence": entity.confidence}
+        parts.append(_MARK.format(hue=_hue(entity.type), strength=0.12 + 0.68 * entity.confidence, **told))
+        done = entity.end
+    parts.append(escape(sentence.excerpt(done, len(sentence.words))) if done < len(sentence.words) else "")
+    return f'<p style="line-height:1.9">{" ".join(part for part in parts if part)}</p>'
+
+
+def card(title: str, rows: Sequence[tuple[str, str]]) -> str:
+    """A small table under a title."""
+    body = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in rows)
+    return f"<div><b>{escape(title)}</b><table>{body}</table></div>"
+
+
+def _hue(type_: str) -> int:
+    """The same for the same type, everywhere."""
+    return int.from_bytes(hashlib.sha256(type_.encode()).digest()[:2]) * 360 // 65536

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sequst
+from sequst.corpus.sampling import Split
+from sequst.corpus.sentence import Sentence
+from sequst.corpus.writing import write_conll
+from sequst.errors import UsageError
+from sequst.evaluation.evaluating import evaluate
+from sequst.integrations.labeler import Labeler
+from sequst.tagger.drawing import html
+from sequst.tagger.predicting import Prediction
+from sequst.tagger.tagger import Tagger
+from sequst.training.configuring import nested
+
+QUICK = {"min_steps": 60, "epochs": 0.1, "evaluations": 2, "learning_rate": 1e-3, "head_learning_rate": 3e-3}
+SETTINGS: dict[str, Any] = {
+    "teacher": QUICK, "student": QUICK, "retune.min_steps": 8, "retune.epochs": 0.1, "max_rounds": 1, "uncertainty.passes": 2,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def fitted(split: Split, tiny_encoder: str) -> Labeler:
+    labeler = sequst.Labeler(encoder=tiny_encoder, seed=21, settings=SETTINGS)
+    assert labeler.fit(split.labeled, split.unlabeled[:40], dev=split.dev) is labeler
+    return labeler
+
+
+def test_it_learns_as_train_does(fitted: Labeler, split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    options = {**nested(SETTINGS), "encoder": tiny_encoder, "seed": 21, "method": "sequst"}
+    run = sequst.train(split.labeled, tmp_path / "run", unlabeled=split.unlabeled[:40], dev=split.dev, **options)
+    assert fitted.run_ is not None
+    assert fitted.run_.summary["method"] == "sequst"  # there is unlabelled text
+    assert fitted.run_.summary["settings_hash"] == run.summary["settings_hash"]
+    sentences = split.unlabeled[40:80]
+    assert [p.tags for p in fitted.predict(sentences)] == [p.tags for p in run.tagger.predict(sentences)]  # type: ignore[union-attr]
+    assert fitted.score(sentences) == evaluate(run.tagger, sentences).total.f1
+    write_conll(tmp_path / "test.conll", sentences)
+    assert fitted.score(tmp_path / "test.conll") == fitted.score(sentences)
+
+
+def test_it_is_saved_and_loaded(fitted: Labeler, split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "model")
+    loaded = Labeler.load(tmp_path / "model")
+    text = "Can Sydney conduct The Planets in Verona on Friday?"
+    assert loaded.predict(text) == fitted.predict(text)
+    assert Tagger.load(tmp_path / "model").predict(text) == fitted.predict(text)
+    assert (loaded.encoder, loaded.seed, loaded.method) == (tiny_encoder, 21, "sequst")
+    assert loaded._settings() == fitted._settings().__class__(**{**vars(fitted._settings()), "method": "sequst"})
+    loaded.save(tmp_path / "again")
+    assert Labeler.load(tmp_path / "again").predict(text) == fitted.predict(text)
+
+
+def test_without_unlabelled_text_it_fine_tunes_and_takes_pairs(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    labeler = Labeler(encoder=tiny_encoder, settings={"teacher": QUICK}, output=tmp_path / "run")
+    labeler.fit([(list(s.words), list(s.tags or ())) for s in split.labeled])
+    assert labeler.run_ is not None
+    assert labeler.run_.summary["method"] == "finetune"
+    assert labeler.run_.summary["labeled_sentences"] == len(split.labeled)
+    assert (tmp_path / "run" / "report.html").is_file()
+
+
+def test_unlabelled_text_in_every_shape(split: Split, tiny_encoder: str) -> None:
+    labeler = Labeler(encoder=tiny_encoder, settings=SETTINGS, method="sst")
+    one, two, three, *rest = split.unlabeled[:40]
+    text = [" ".join(one.words), list(two.words), three.words, ["One"], *rest]
+    labeler.fit(split.labeled, text, dev=split.dev)
+    assert labeler.run_ is not None
+    assert labeler.run_.summary["unlabeled_sentences"] == 41
+
+
+def test_arguments_are_given_back_and_changed() -> None:
+    labeler = Labeler(encoder="bilstm", seed=3, settings={"teacher": {"epochs": 2}})
+    assert labeler.get_params()["settings"] == {"teacher": {"epochs": 2}}
+    again = Labeler(**copy.deepcopy(labeler.get_params()))
+    assert again.get_params() == labeler.get_params()
+    labeler.set_params(seed=4, teacher__epochs=7, teacher__batch_size=2)
+    assert (labeler._settings().seed, labeler._settings().teacher.epochs, labeler._settings().teacher.batch_size) == (4, 7.0, 2)
+    assert again._settings().teacher.epochs == 2.0
+    with pytest.raises(UsageError, match="unknown argument 'sed' of Labeler; did you mean 'seed'"):
+        labeler.set_params(sed=1)
+    with pytest.raises(UsageError, match=r"unknown setting 'teacher\.epoch'"):
+        labeler.set_params(teacher__epoch=1).fit([(["a"], ["O"])])
+
+
+def test_scikit_learn_takes_it_for_one_of_its_own() -> None:
+    base = pytest.importorskip("sklearn.base")
+    labeler = Labeler(seed=5, settings={"max_rounds": 2})
+    twin = base.clone(labeler)
+    assert twin is not labeler
+    assert twin.get_params() == labeler.get_params()
+
+
+@pytest.mark.parametrize(
+    ("labeled", "unlabeled", "told"),
+    [
+        (3, None, "labeled: found 3; give a file, a list of Sentence with tags"),
+        ([(["a", "b"], ["O"])], None, r"labeled: its item 1 is .*; give a file"),
+        ([(["a"], ["B"])], None, "labeled: its item 1"),
+        (["a text"], None, "labeled: its item 1 is 'a text'"),
+        ([(["a"], ["B-x"])], 5, "unlabeled: found 5; give a file, or a list of texts"),
+        ([(["a"], ["B-x"])], ["a text", 5], "unlabeled: its item 2 is 5"),
+    ],
+)
+def test_what_it_cannot_learn_from_is_said(labeled: Any, unlabeled: Any, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        Labeler().fit(labeled, unlabeled)
+
+
+def test_before_it_has_learnt() -> None:
+    labeler = Labeler(encoder="bilstm")
+    assert repr(labeler) == "Labeler(encoder='bilstm'), which has learnt nothing yet"
+    for call in (lambda: labeler.predict("x"), lambda: labeler.score([]), lambda: labeler.save("x")):
+        with pytest.raises(UsageError, match="call fit"):
+            call()
+
+
+def test_how_it_shows_itself(fitted: Labeler) -> None:
+    told = repr(fitted)
+    assert told.startswith("Labeler: entity types ")
+    assert "method sequst" in told
+    assert "unlabelled sentences 40" in told
+    assert f"dev F1 {fitted.run_.summary['dev_f1']:.1f}" in told  # type: ignore[union-attr]
+    assert "<td>unlabelled sentences</td><td>40</td>" in fitted._repr_html_()
+
+
+def test_a_prediction_is_drawn_inline() -> None:
+    sentence = Sentence(("<b>Ann", "&", "Oslo", "."), None, 1)
+    prediction = Prediction(sentence, ("B-per", "O", "B-loc", "O"), (0.9, 1.0, 0.3, 1.0))
+    drawn = html(prediction)
+    assert prediction._repr_html_() == drawn
+    assert "&lt;b&gt;Ann <small" in drawn
+    assert "<b>" not in drawn
+    assert "per 90%" in drawn
+    assert "loc 30%" in drawn
+    strengths = [float(part.split(",")[3].split(")")[0]) for part in drawn.split("hsla(")[1:]]
+    assert strengths == pytest.approx([0.12 + 0.68 * 0.9, 0.12 + 0.68 * 0.3], abs=0.01)
+    assert drawn.index("Ann") < drawn.index("&amp;") < drawn.index("Oslo") < drawn.rindex(".</p>")
+
+
+def test_with_what_it_does_not_know(fitted: Labeler) -> None:
+    one = fitted.predict("Sydney plays.", uncertainty=True, passes=3)
+    assert len(one.information_gains) == 3
+    many = fitted.predict(["Sydney plays.", "In Verona."], uncertainty=True, passes=3)
+    assert [len(each.words) for each in many] == [3, 3]
