@@ -25,6 +25,7 @@ _PLACES = {
     "Settings": "sequst.training.settings",
     "load_settings": "sequst.training.configuring",
     "Labeler": "sequst.integrations.labeler",
+    "push_to_hub": "sequst.integrations.hub",
     "train": "sequst.methods.running",
     "resume": "sequst.methods.running",
 }
@@ -41,6 +42,7 @@ __all__ = [
     "evaluate",
     "generate",
     "load_settings",
+    "push_to_hub",
     "read",
     "resume",
     "sample",
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from sequst.corpus.writing import write_conll, write_jsonl
     from sequst.errors import SequstError
     from sequst.evaluation.evaluating import evaluate
+    from sequst.integrations.hub import push_to_hub
     from sequst.integrations.labeler import Labeler
     from sequst.methods.running import resume, train
     from sequst.tagger.predicting import Prediction

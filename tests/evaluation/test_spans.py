@@ -5,7 +5,7 @@ import random
 import pytest
 from seqeval.metrics import classification_report, f1_score, precision_score, recall_score
 
-from sequst.evaluation.spans import Counts, score_spans
+from sequst.evaluation.spans import Counts, f1_interval, score_spans
 
 TAGS = ["O", "B-X", "I-X", "B-Y", "I-Y", "B-Z", "I-Z"]
 
@@ -45,3 +45,17 @@ def test_nothing_there_is_zero() -> None:
 def test_different_lengths_are_a_bug_of_the_caller() -> None:
     with pytest.raises(ValueError, match="shorter"):
         score_spans([["O"]], [])
+
+
+def test_the_interval_of_f1_narrows_with_the_sentences() -> None:
+    right, wrong = (["B-x", "O"], ["B-x", "O"]), (["B-x", "O"], ["O", "B-x"])
+
+    def interval(pairs: list[tuple[list[str], list[str]]]) -> tuple[float, float]:
+        return f1_interval([a for a, _ in pairs], [b for _, b in pairs])
+
+    assert interval([right] * 5) == (100.0, 100.0)
+    assert interval([]) == (0.0, 0.0)
+    few, many = interval([right, wrong] * 10), interval([right, wrong] * 1000)
+    # of 2,000 sentences, half right, the share of right ones has a standard deviation of 1.1 %
+    assert many == pytest.approx((50 - 1.96 * 1.118, 50 + 1.96 * 1.118), abs=0.3)
+    assert few[1] - few[0] > 5 * (many[1] - many[0])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import json
 import pickle
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import tokenizers
 import torch
 import transformers
 
+from sequst.corpus.generated import generate
 from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError
 from sequst.tagger.batches import collate
@@ -252,3 +254,26 @@ def test_a_tagger_remembers_that_its_tags_are_valid(tiny_encoder: str, tmp_path:
         for tag, following in itertools.pairwise(("O", *tags)):
             assert not following.startswith("I-") or tag[2:] == following[2:]
     assert found != raw
+
+
+@pytest.mark.timeout(300)
+def test_transformers_alone_gives_the_same_tags_to_a_thousand_sentences(tiny_encoder: str, tmp_path: Path) -> None:
+    corpus = generate()
+    known = [list(s.words) for s in [*corpus.pool, *corpus.test]]
+    sentences = [*known, *(words[::-1] for words in known)][:1000]
+    tagger = Tagger.from_encoder(tiny_encoder, LABELS, max_length=128, seed=1)
+    with torch.no_grad():
+        tagger.head.linear.weight.normal_(generator=torch.Generator().manual_seed(2))
+    tagger.save(tmp_path / "m")
+    own = [p.tags for p in tagger.predict(sentences)]  # type: ignore[union-attr]
+    assert len(own) == 1000
+    assert len({tag for tags in own for tag in tags}) > 3
+    assert transformers_tags(tmp_path / "m", sentences) == own
+
+    # its pipeline too, where no word has punctuation within
+    pipe = transformers.pipeline("token-classification", str(tmp_path / "m"), aggregation_strategy="first")
+    texts = [" ".join(words) for words in sentences if all(re.fullmatch(r"[A-Za-z]+|[.,?!]", word) for word in words)][:200]
+    assert len(texts) > 100
+    for text, prediction in zip(texts, tagger.predict([*texts]), strict=True):  # type: ignore[arg-type]
+        ours = [(e["type"], e["start_char"], e["end_char"]) for e in prediction.to_dict()["entities"]]
+        assert [(group["entity_group"], group["start"], group["end"]) for group in pipe(text)] == ours

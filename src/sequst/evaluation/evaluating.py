@@ -11,7 +11,7 @@ from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans, types_of
 from sequst.errors import SequstError, shorten
 from sequst.evaluation.calibration import Bin, expected_calibration_error, reliability
-from sequst.evaluation.spans import Counts, SpanScores, score_spans
+from sequst.evaluation.spans import Counts, SpanScores, f1_interval, score_spans
 from sequst.tagger.predicting import Prediction, annotate
 from sequst.tagger.tagger import Tagger
 
@@ -26,6 +26,8 @@ class Evaluation:
     sentences: int
     unknown_types: dict[str, int]
     """Entities of types that the tagger does not know; they count as missed."""
+    tags: tuple[list[Sequence[str]], list[Sequence[str]]] = ([], [])
+    """Those that the sentences carry, and those that were predicted."""
 
     @property
     def total(self) -> Counts:
@@ -36,9 +38,15 @@ class Evaluation:
         """Expected calibration error; None where no entity is predicted."""
         return expected_calibration_error(self.reliability)
 
+    @property
+    def f1_interval(self) -> tuple[float, float]:
+        """Where 95 % of the F1 of as many sentences would lie, if they were drawn from these."""
+        return f1_interval(*self.tags)
+
     def to_dict(self) -> dict[str, Any]:
         return {
             **_scores(self.total),
+            "f1_interval": list(self.f1_interval),
             "types": {type_: _scores(counts) for type_, counts in self.scores.types.items()},
             "ece": self.ece,
             "reliability": [dataclasses.asdict(each) for each in self.reliability],
@@ -67,7 +75,8 @@ def evaluate(tagger: Tagger, sentences: Sequence[Sentence]) -> Evaluation:
     confidences, correct = _judged(predictions, gold)
     scores = score_spans(gold, (prediction.tags for prediction in predictions))
     unknown = {type_: scores.types[type_].fn for type_ in unknown_types(tagger.types, gold)}
-    return Evaluation(scores, reliability(confidences, correct), len(sentences), unknown)
+    predicted: list[Sequence[str]] = [prediction.tags for prediction in predictions]
+    return Evaluation(scores, reliability(confidences, correct), len(sentences), unknown, (list(gold), predicted))
 
 
 def judged_entities(tagger: Tagger, sentences: Sequence[Sentence]) -> tuple[list[float], list[bool]]:

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from sequst.corpus.tags import spans
 
 
@@ -55,3 +57,17 @@ def score_spans(gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]
         fn.update(span.type for span in truth - found)
     types = {type_: Counts(tp[type_], fp[type_], fn[type_]) for type_ in sorted({*tp, *fp, *fn})}
     return SpanScores(Counts(tp.total(), fp.total(), fn.total()), types)
+
+
+def f1_interval(gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]], draws: int = 1000) -> tuple[float, float]:
+    """(low, high): where 95 % of the F1 of as many sentences lie, drawn from these with replacement, by a fixed seed."""
+    counts = np.array(
+        [
+            (len(truth & found), len(found - truth), len(truth - found))
+            for truth, found in ((set(spans(a)), set(spans(b))) for a, b in zip(gold, predicted, strict=True))
+        ]
+    ).reshape(-1, 3)
+    rng = np.random.default_rng(12)
+    scores = [Counts(*map(int, counts[rng.integers(0, len(counts), len(counts))].sum(0))).f1 for _ in range(draws)]
+    low, high = np.percentile(scores, (2.5, 97.5)) if len(counts) else (0.0, 0.0)
+    return float(low), float(high)

@@ -14,6 +14,7 @@ from sequst.corpus.tags import is_tag
 from sequst.errors import UsageError, nearest, shorten
 from sequst.evaluation.evaluating import evaluate
 from sequst.files import atomic_folder, read_json
+from sequst.integrations.hub import push_to_hub
 from sequst.integrations.notebook import HtmlProgress, in_notebook
 from sequst.methods.running import Result, Source, train
 from sequst.tagger.drawing import card
@@ -86,6 +87,12 @@ class Labeler:
             return
         with atomic_folder(folder, replace=True) as temporary:
             shutil.copytree(self.run_.path / "model", temporary, dirs_exist_ok=True)
+
+    def push_to_hub(self, name: str, *, private: bool = False, token: str | None = None) -> str:
+        """Upload the model as NAME, e.g. `you/your-tagger`; the page's address. Its card says how it was made."""
+        with tempfile.TemporaryDirectory(prefix="sequst-") as folder:
+            self.save(Path(folder) / "model")
+            return push_to_hub(Path(folder) / "model", name, private=private, token=token)
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> Labeler:

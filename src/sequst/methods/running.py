@@ -24,6 +24,7 @@ from sequst.inputs import STDIN, require_one_stdin
 from sequst.methods.adapting import adapt
 from sequst.methods.registry import Method, find_method
 from sequst.tagger.pretrained import PACKAGED
+from sequst.tagger.saving import add_facts
 from sequst.tagger.shape import BILSTM
 from sequst.tagger.tagger import Tagger, pick_device
 from sequst.tagger.vectors import GLOVE
@@ -156,10 +157,12 @@ def _execute(
         calibration = calibrate(tagger, data.dev) if data.dev and settings.calibrate else None
         dev = evaluate(tagger, data.dev) if data.dev else None
         summary = {**_summary(run, method, dev), "calibration": calibration}
-        tagger.save(directory.path / "model", {**summary, "settings": to_dict(settings)})
+        about = {**summary, "settings": to_dict(settings), "command": directory.facts["command"]}
+        tagger.save(directory.path / "model", about)
         test = None if files.test is None else _test(tagger, files.test, directory, progress)
         if test is not None:
             summary["test"] = test.to_dict()
+            add_facts(directory.path / "model", {"test": summary["test"]})
         try:
             write_report(run, summary, dev, test)
         except Exception as error:  # a page is not worth a run

@@ -12,9 +12,9 @@ import transformers
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from sequst.corpus.tags import OUTSIDE, is_tag
+from sequst.corpus.tags import OUTSIDE, is_tag, types_of
 from sequst.errors import SequstError, UsageError, shorten
-from sequst.files import atomic_folder, read_json, write_json
+from sequst.files import atomic_folder, atomic_text, read_json, write_json
 from sequst.tagger.bilstm import SHAPE, BiLstm
 from sequst.tagger.card import model_card
 from sequst.tagger.encoder import Encoder
@@ -55,6 +55,14 @@ def save(tagger: Tagger, folder: str | Path, about: dict[str, Any]) -> None:
         for weights in temporary.glob("*.safetensors"):  # they come readable by their owner alone
             weights.chmod((temporary / FACTS).stat().st_mode)
         (temporary / "README.md").write_text(model_card(tagger.types, facts), encoding="utf-8")
+
+
+def add_facts(folder: Path, about: Mapping[str, Any]) -> None:
+    """Put what became known after saving into sequst.json and the model card."""
+    facts = {**read_json(folder / FACTS), **about}
+    write_json(folder / FACTS, facts)
+    with atomic_text(folder / "README.md") as file:
+        file.write(model_card(types_of([facts["labels"]]), facts))
 
 
 def load(folder: str | Path) -> Tagger:

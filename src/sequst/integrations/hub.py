@@ -1,0 +1,35 @@
+"""A model's folder on the Hugging Face hub, with its card."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sequst.errors import SequstError, UsageError
+from sequst.tagger.saving import FACTS
+
+
+def push_to_hub(
+    folder: str | Path, name: str, *, private: bool = False, token: str | None = None, message: str = "A sequst tagger"
+) -> str:
+    """Upload the folder of a model as NAME, e.g. `you/your-tagger`, which is made where it is not there; the page's address.
+
+    The card says what the run's summary does: data, method, rounds, scores, calibration, the command. Read it before.
+    """
+    folder = Path(folder)
+    if not (folder / FACTS).is_file():
+        raise UsageError(f"no model in {folder}: it has no {FACTS}; name a folder that `sequst train` or `save` wrote")
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalTokenNotFoundError
+
+    try:
+        api: Any = HfApi(token=token)
+        address = api.create_repo(name, private=private, exist_ok=True)
+        api.upload_folder(folder_path=folder, repo_id=name, commit_message=message)
+    except HFValidationError as error:
+        raise UsageError(f"{name}: not a name of the hub ({error}); write it as you/your-tagger") from None
+    except LocalTokenNotFoundError:
+        raise UsageError("the hub wants to know who you are: run `hf auth login`, or pass token=…") from None
+    except (HfHubHTTPError, OSError) as error:
+        raise SequstError(f"{name}: nothing or not all was uploaded ({str(error).splitlines()[0]}); try it again") from None
+    return str(address)
