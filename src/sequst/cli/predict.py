@@ -27,12 +27,11 @@ def predict(
 
     from sequst.cli.console import note
     from sequst.cli.progress import make_progress
-    from sequst.corpus.formats import guess
+    from sequst.corpus.formats import guess, open_input
     from sequst.corpus.reading import stream
     from sequst.corpus.writing import conll_block
     from sequst.errors import UsageError, nearest
     from sequst.files import atomic_text, explained, require_writable
-    from sequst.inputs import Input
 
     if format not in ("jsonl", "conll"):
         raise UsageError(f"--format {format}: {nearest(format, ('jsonl', 'conll'))}")
@@ -42,7 +41,7 @@ def predict(
         raise UsageError(f"--passes {passes}: at least 1")
     if output is not None:
         require_writable(output, "--output")
-    source = Input(input)
+    source = open_input(input, format=input_format)
     how = guess(source, input_format, word_column)
     if how.reason != "as told":
         note(f"{source.name}: read as {how}")
