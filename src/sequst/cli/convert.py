@@ -35,5 +35,5 @@ def convert(
         note(line)
     if done.written.reason != "as told":
         note(f"{output}: written as {done.written.format}, {done.written.reason}")
-    left = f"; {len(done.misfits)} things did not fit" if done.misfits else ""
+    left = f"; did not fit: {len(done.misfits)}" if done.misfits else ""
     results.print(f"{len(done.sentences):,} sentences, {done.entities:,} entities written to {output}{left}")
