@@ -9,6 +9,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
+
+Unit = Literal["line", "record"]
+"""What the places of a file are counted in: lines, or the records of a file that has no lines to speak of."""
 
 
 class SequstError(Exception):
@@ -31,9 +35,15 @@ class Problem:
     line: int
     found: str
     expected: str
+    unit: Unit = "line"
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: found {self.found}; expected {self.expected}"
+        return f"{place(self.file, self.line, self.unit)}: found {self.found}; expected {self.expected}"
+
+
+def place(file: str, number: int, unit: Unit) -> str:
+    """FILE:3 for a line, FILE, record 3 for a record."""
+    return f"{file}:{number}" if unit == "line" else f"{file}, record {number}"
 
 
 class DataError(SequstError):

@@ -35,7 +35,7 @@ class Input:
 
     def __init__(self, path: str | Path, name: str | None = None) -> None:
         self.name = name or ("<stdin>" if str(path) == STDIN else str(path))
-        self._path = Path(path)
+        self.path = self._path = Path(path)
         self._stream: io.BufferedReader | None = None
         self._ahead = b""
         if str(path) == STDIN:
@@ -86,6 +86,17 @@ class Input:
             except _DAMAGED as error:
                 report(Problem(self.name, number + 1, f"unreadable data ({error})", "a whole, undamaged file"))
 
+    def data(self, report: Report) -> bytes:
+        """All bytes, unzipped; nothing where they cannot be read, which is reported."""
+        try:
+            if self._stream is not None:
+                return self._stream.read()
+            with self._path.open("rb", buffering=_BUFFER) as file:
+                return _gunzip(cast(io.BufferedReader, file)).read()
+        except _DAMAGED as error:
+            report(Problem(self.name, 1, f"unreadable data ({error})", "a whole, undamaged file"))
+            return b""
+
     def _decode(self, number: int, raw: bytes, report: Report) -> str | None:
         if number == 1:
             if raw.startswith(_UTF16_MARKS):
@@ -111,6 +122,21 @@ class Input:
         cut_off = len(self._ahead) >= _LOOK_AHEAD and len(pieces) > 1
         for raw in pieces[:-1] if cut_off else pieces:
             yield raw.decode("utf-8", errors="replace").rstrip("\r")
+
+
+class Place(Input):
+    """What is no file of its own: a folder, or a name that a library looks up. Its reader opens what is there itself."""
+
+    def __init__(self, path: str | Path, name: str | None = None) -> None:
+        self.name = name or str(path)
+        self.path = Path(path)
+        self._stream = None
+
+    def lines(self, report: Report) -> Iterator[tuple[int, str]]:
+        return iter(())
+
+    def data(self, report: Report) -> bytes:
+        return b""
 
 
 class _Rewound(io.RawIOBase):

@@ -74,6 +74,64 @@ def test_predict_with_uncertainty(model: Path, write: Write, sequst: Cli) -> Non
     assert "at least 1" in sequst("predict", model, path, "--uncertainty", "--passes", 0).stderr
 
 
+def test_predict_for_an_annotation_tool(model: Path, write: Write, tmp_path: Path, sequst: Cli) -> None:
+    path = write("in.txt", "👍 Anna Lindqvist is flying to Lisbon tomorrow.\nWe play The Planets in Oslo .\n")
+    plain = [json.loads(line) for line in sequst("predict", model, path).stdout.splitlines()]
+    assert sequst("predict", model, path, "--format", "labelstudio", "--output", tmp_path / "tasks.json").returncode == 0
+    tasks = json.loads((tmp_path / "tasks.json").read_text())
+    assert [task["data"]["id"] for task in tasks] == [1, 2]
+    for task, record in zip(tasks, plain, strict=True):
+        [prediction] = task["predictions"]
+        regions = [(r["value"]["start"], r["value"]["text"], r["value"]["labels"], r["score"]) for r in prediction["result"]]
+        assert regions == [(e["start_char"], e["text"], [e["type"]], e["confidence"]) for e in record["entities"]]
+        assert prediction["score"] == min(e["confidence"] for e in record["entities"])
+    again = sequst("predict", model, tmp_path / "tasks.json")  # predictions are no answers: its text is tagged anew
+    assert [json.loads(line) for line in again.stdout.splitlines()] == plain
+
+
+def test_convert(write: Write, tmp_path: Path, sequst: Cli) -> None:
+    records = [
+        {"id": 1, "text": "👍 Anna sings", "label": [[2, 6, "PER"]]},
+        {"id": 2, "text": "Oslo", "label": [[0, 3, "LOC"]]},
+    ]
+    path = write("in.jsonl", "\n".join(json.dumps(record) for record in records))
+    done = sequst("convert", path, tmp_path / "out.conll")
+    assert done.returncode == 1
+    assert "nothing was written, because of 1 place:\n" in done.stderr
+    assert "in.jsonl:2: found LOC 'Osl' cuts 'Oslo' in 'Oslo'; expected" in done.stderr
+    assert not (tmp_path / "out.conll").exists()
+    done = sequst("convert", path, tmp_path / "out.conll", "--on-conflict", "trim")
+    assert done.returncode == 0, done.stderr
+    assert f"{path}: read as doccano, by its content: line 1 has label" in done.stderr
+    assert "in.jsonl:2: 'Oslo': LOC 'Osl' cuts 'Oslo'; trimmed to 'Oslo'" in done.stderr
+    assert "out.conll: written as conll, by its extension .conll" in done.stderr
+    assert done.stdout == f"2 sentences, 2 entities written to {tmp_path / 'out.conll'}; did not fit: 1\n"
+    assert (tmp_path / "out.conll").read_text() == "👍\tO\nAnna\tB-PER\nsings\tO\n\nOslo\tB-LOC\n\n"
+    assert "did you mean 'trim'" in sequst("convert", path, tmp_path / "x.conll", "--on-conflict", "trin").stderr
+    assert "did you mean 'doccano'" in sequst("convert", path, tmp_path / "x.conll", "--from", "docano").stderr
+    assert sequst("convert", path, tmp_path / "x.conll", "--to", "nothing").returncode == 2
+
+
+def test_verbs_read_what_annotation_tools_write(write: Write, tmp_path: Path, sequst: Cli) -> None:
+    rows = "".join(f"w{i}\tB-X\n\n" for i in range(6))
+    assert sequst("convert", write("a.conll", rows), tmp_path / "docs", "--to", "brat").returncode == 0
+    done = sequst("check", "--labeled", tmp_path / "docs", "--encoder", "none")
+    assert "6 sentences, 6 words, 6 entities of 1 types" in done.stdout
+    assert sequst("sample", tmp_path / "docs", "--shots", 2, "--output", tmp_path / "split").returncode == 0
+
+
+def test_train_on_a_folder_that_changes(write: Write, tmp_path: Path, tiny_encoder: str, sequst: Cli) -> None:
+    sequst("convert", write("a.conll", "".join(f"w{i}\tB-X\n\n" for i in range(6))), tmp_path / "docs", "--to", "brat")
+    run = ["--encoder", tiny_encoder, "--output", tmp_path / "run", *SHORT]
+    done = sequst("train", "--labeled", tmp_path / "docs", *run)
+    assert done.returncode == 0, done.stderr
+    from sequst.training.data import DataFile
+
+    before = DataFile(str(tmp_path / "docs")).stamped()
+    (tmp_path / "docs" / "1.ann").write_text("")
+    assert DataFile(str(tmp_path / "docs")).stamped().sha256 != before.sha256
+
+
 def test_predict_columns(model: Path, write: Write, sequst: Cli) -> None:
     done = sequst("predict", model, write("in.conll", "Anna\tNNP\nsings\tVBZ\n\nOslo\tNNP\n"), "--format", "conll")
     rows = done.stdout.split("\n")

@@ -8,6 +8,7 @@ import typer
 
 from sequst.cli.benchmarks import benchmarks
 from sequst.cli.check import check
+from sequst.cli.convert import convert
 from sequst.cli.demo import demo
 from sequst.cli.evaluate import evaluate
 from sequst.cli.experiment import experiment
@@ -35,6 +36,6 @@ def root(
     """Sequence taggers from a few labelled sentences and a pile of raw text."""
 
 
-for verb in (train, predict, evaluate, check, sample, demo, methods, benchmarks, settings):
+for verb in (train, predict, evaluate, check, sample, convert, demo, methods, benchmarks, settings):
     app.command()(verb)
 app.add_typer(experiment, name="experiment")

@@ -15,7 +15,8 @@ def setting(name: str) -> Any:
     return typer.Option(help=f"{found.help} [default: {found.default}]")
 
 
-FORMAT_HELP = "conll, jsonl, text, or auto: by the extension, for .txt by content."
+TOOLS_HELP = "conll, jsonl, text, labelstudio, doccano, prodigy, argilla, spacy, brat, datasets"
+FORMAT_HELP = f"{TOOLS_HELP}, or auto: by the extension, for .txt by content."
 
 InputFormat = Annotated[str, typer.Option("--input-format", help=f"Format of the input: {FORMAT_HELP}")]
 WordColumn = Annotated[

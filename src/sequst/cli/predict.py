@@ -1,17 +1,24 @@
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sequst.cli.options import Device, InputFormat, WordColumn
+
+if TYPE_CHECKING:
+    from sequst.corpus.sentence import Sentence
+    from sequst.tagger.predicting import Prediction
 
 
 def predict(
     model: Annotated[str, typer.Argument(help="Folder of a model, e.g. RUN/model.")],
     input: Annotated[str, typer.Argument(help="File to tag; - is standard input.")],
     output: Annotated[str | None, typer.Option(help="File to write; whole or not at all.", metavar="FILE")] = None,
-    format: Annotated[str, typer.Option(help="Of the output: jsonl or conll.")] = "jsonl",
+    format: Annotated[
+        str, typer.Option(help="Of the output: jsonl, conll, or for an annotation tool labelstudio, doccano, prodigy, argilla.")
+    ] = "jsonl",
     uncertainty: Annotated[bool, typer.Option("--uncertainty", help="Add what MC dropout says of words and entities.")] = False,
     passes: Annotated[int, typer.Option(help="Passes of MC dropout, with --uncertainty.")] = 20,
     last_layers: Annotated[int, typer.Option(help="Let only the last layers drop out: faster, approximate; 0 for all.")] = 0,
@@ -19,30 +26,29 @@ def predict(
     word_column: WordColumn = None,
     device: Device = "auto",
 ) -> None:
-    """Tag a file of any size: a JSON line a sentence, or columns."""
+    """Tag a file of any size: a JSON line a sentence, columns, or tasks for an annotation tool to look at."""
     import contextlib
-    import json
     import sys
     from pathlib import Path
 
     from sequst.cli.console import note
     from sequst.cli.progress import make_progress
-    from sequst.corpus.formats import guess
+    from sequst.corpus.formats import guess, open_input
     from sequst.corpus.reading import stream
-    from sequst.corpus.writing import conll_block
+    from sequst.corpus.writing import TASKS
     from sequst.errors import UsageError, nearest
     from sequst.files import atomic_text, explained, require_writable
-    from sequst.inputs import Input
 
-    if format not in ("jsonl", "conll"):
-        raise UsageError(f"--format {format}: {nearest(format, ('jsonl', 'conll'))}")
+    formats = ("jsonl", "conll", *TASKS)
+    if format not in formats:
+        raise UsageError(f"--format {format}: {nearest(format, formats)}")
     if uncertainty and format != "jsonl":
         raise UsageError(f"--uncertainty has no place in --format {format}; use jsonl")
     if passes < 1:
         raise UsageError(f"--passes {passes}: at least 1")
     if output is not None:
         require_writable(output, "--output")
-    source = Input(input)
+    source = open_input(input, format=input_format)
     how = guess(source, input_format, word_column)
     if how.reason != "as told":
         note(f"{source.name}: read as {how}")
@@ -60,7 +66,7 @@ def predict(
         if uncertainty
         else annotate(tagger, sentences)
     )
-    progress, encode = make_progress(), json.JSONEncoder(ensure_ascii=False).encode
+    progress = make_progress()
     with contextlib.ExitStack() as stack:
         if output is None:
             sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
@@ -69,11 +75,31 @@ def predict(
         if output is not None:
             progress.begin("predict", 0, unit="sentences")
             stack.callback(progress.end)
-        for prediction in predictions:
-            if format == "jsonl":
-                file.write(encode(prediction.to_dict()) + "\n")
-            else:
-                file.write(conll_block(prediction.words, prediction.tags))
-            if output is not None:
-                progress.advance()
+        for piece in _pieces(format, predictions, progress.advance if output is not None else lambda: None):
+            file.write(piece)
         file.flush()
+
+
+def _pieces(format: str, predictions: Iterable[Prediction], advance: Callable[[], None]) -> Iterator[str]:
+    """The file that the predictions make, piece by piece."""
+    import dataclasses
+    import json
+
+    from sequst.corpus.writing import TASKS, conll_block, tasks
+
+    def scored() -> Iterator[tuple[Sentence, list[float]]]:
+        for prediction in predictions:
+            scores = [round(entity.confidence, 6) for entity in prediction.entities]
+            yield dataclasses.replace(prediction.sentence, tags=prediction.tags), scores
+            advance()
+
+    if format in TASKS:
+        yield from tasks(format, scored())
+        return
+    encode = json.JSONEncoder(ensure_ascii=False).encode
+    for prediction in predictions:
+        if format == "jsonl":
+            yield encode(prediction.to_dict()) + "\n"
+        else:
+            yield conll_block(prediction.words, prediction.tags)
+        advance()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import json
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sequst.corpus.columns import TagUse
+from sequst.corpus.records import SEPARATORS, Malformed, parse_object, require_text
 from sequst.corpus.sentence import Offsets, Sentence, Source
 from sequst.corpus.tags import Span, is_tag, tags_of
 from sequst.corpus.words import split_words
@@ -16,13 +15,6 @@ from sequst.errors import Problem, shorten
 from sequst.inputs import Report
 
 _SHAPES = '{"words": [...], "tags": [...]} or {"text": "...", "spans": [{"start": 0, "end": 5, "type": "..."}]}'
-_SEPARATORS = re.compile("[\t\r\n\0]")
-_HALVES = re.compile("[\ud800-\udfff]")
-
-
-class _Malformed(Exception):
-    def __init__(self, found: str, expected: str) -> None:
-        self.found, self.expected = found, expected
 
 
 def read_jsonl(name: str, lines: Iterable[tuple[int, str]], tag_use: TagUse, report: Report) -> Iterator[Sentence]:
@@ -33,26 +25,16 @@ def read_jsonl(name: str, lines: Iterable[tuple[int, str]], tag_use: TagUse, rep
             continue
         ordinal += 1
         try:
-            yield _sentence(_parse(line), tag_use, ordinal, Source(name, number))
-        except _Malformed as bad:
+            yield _sentence(parse_object(line, _SHAPES), tag_use, ordinal, Source(name, number))
+        except Malformed as bad:
             report(Problem(name, number, bad.found, bad.expected))
-
-
-def _parse(line: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise _Malformed(f"invalid JSON ({error})", f"one object a line, {_SHAPES}") from None
-    if not isinstance(record, dict):
-        raise _Malformed(shorten(record), f"an object, {_SHAPES}")
-    return record
 
 
 def _sentence(record: dict[str, Any], tag_use: TagUse, ordinal: int, source: Source) -> Sentence:
     id_ = record.get("id", ordinal)
     if not isinstance(id_, str | int):
-        raise _Malformed(f"id {shorten(id_)}", "a string or a number as id")
-    _require_text(str(id_))
+        raise Malformed(f"id {shorten(id_)}", "a string or a number as id")
+    require_text(str(id_))
     tags: tuple[str, ...] | None
     text: str | None = None
     offsets: Offsets | None = None
@@ -62,47 +44,41 @@ def _sentence(record: dict[str, Any], tag_use: TagUse, ordinal: int, source: Sou
     elif "text" in record:
         text = record["text"]
         if not isinstance(text, str):
-            raise _Malformed(f"text {shorten(text)}", "a string as text")
-        _require_text(text)
+            raise Malformed(f"text {shorten(text)}", "a string as text")
+        require_text(text)
         offsets = tuple(split_words(text))
         words = tuple(text[start:end] for start, end in offsets)
         tags = None if tag_use == "ignored" else _tags_from_spans(record.get("spans"), text, offsets)
     else:
-        raise _Malformed(f"the keys {', '.join(map(shorten, record)) or 'none'}", _SHAPES)
+        raise Malformed(f"the keys {', '.join(map(shorten, record)) or 'none'}", _SHAPES)
     if not words and tag_use != "ignored":
-        raise _Malformed("no words", "at least one word in a sentence")
+        raise Malformed("no words", "at least one word in a sentence")
     if tags is None and tag_use == "required":
-        raise _Malformed("no tags", f"a labelled sentence, {_SHAPES}")
+        raise Malformed("no tags", f"a labelled sentence, {_SHAPES}")
     return Sentence(words, tags, id_, source, text, offsets)
 
 
 def _words(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise _Malformed(f"words {shorten(value)}", "a list of strings as words")
+        raise Malformed(f"words {shorten(value)}", "a list of strings as words")
     for word in value:
-        if not isinstance(word, str) or not word.strip(" ") or _SEPARATORS.search(word):
-            raise _Malformed(f"{shorten(word)} among the words", "non-empty strings without tabs and line ends")
-        _require_text(word)
+        if not isinstance(word, str) or not word.strip(" ") or SEPARATORS.search(word):
+            raise Malformed(f"{shorten(word)} among the words", "non-empty strings without tabs and line ends")
+        require_text(word)
     return tuple(value)
-
-
-def _require_text(text: str) -> None:
-    """JSON can escape halves of characters, which are no text."""
-    if not text.isascii() and _HALVES.search(text):
-        raise _Malformed(f"half a character in {shorten(text)}", "whole characters: surrogates only in pairs")
 
 
 def _tags(value: Any, length: int) -> tuple[str, ...] | None:
     if value is None:
         return None
     if not isinstance(value, list):
-        raise _Malformed(f"tags {shorten(value)}", "a list of strings as tags")
+        raise Malformed(f"tags {shorten(value)}", "a list of strings as tags")
     if len(value) != length:
-        raise _Malformed(f"{length} words and {len(value)} tags", "a tag for every word")
+        raise Malformed(f"{length} words and {len(value)} tags", "a tag for every word")
     for tag in value:
         if not isinstance(tag, str) or not is_tag(tag):
-            raise _Malformed(f"{shorten(tag)} as a tag", "O, B-TYPE or I-TYPE")
-        _require_text(tag)
+            raise Malformed(f"{shorten(tag)} as a tag", "O, B-TYPE or I-TYPE")
+        require_text(tag)
     return tuple(value)
 
 
@@ -110,11 +86,11 @@ def _tags_from_spans(value: Any, text: str, offsets: Offsets) -> tuple[str, ...]
     if value is None:
         return None
     if not isinstance(value, list):
-        raise _Malformed(f"spans {shorten(value)}", "a list of spans")
+        raise Malformed(f"spans {shorten(value)}", "a list of spans")
     found = sorted((_span(item, text, offsets) for item in value), key=lambda span: span.start)
     for left, right in itertools.pairwise(found):
         if right.start < left.end:
-            raise _Malformed(f"overlapping spans, {left.type} and {right.type}", "spans that do not share a word")
+            raise Malformed(f"overlapping spans, {left.type} and {right.type}", "spans that do not share a word")
     return tags_of(found, len(offsets))
 
 
@@ -127,15 +103,15 @@ def _span(item: Any, text: str, offsets: Offsets) -> Span:
     else:
         start = end = type_ = None
     if type(start) is not int or type(end) is not int or not isinstance(type_, str) or not is_tag(f"B-{type_}"):
-        raise _Malformed(f"span {shorten(item)}", '{"start": 0, "end": 5, "type": "..."}, the type without spaces')
-    _require_text(type_)
+        raise Malformed(f"span {shorten(item)}", '{"start": 0, "end": 5, "type": "..."}, the type without spaces')
+    require_text(type_)
     if not 0 <= start < end <= len(text):
-        raise _Malformed(f"span {start} to {end}", f"0 <= start < end <= {len(text)}, the length of the text")
+        raise Malformed(f"span {start} to {end}", f"0 <= start < end <= {len(text)}, the length of the text")
     covered = text[start:end]
     start, end = start + len(covered) - len(covered.lstrip()), end - len(covered) + len(covered.rstrip())
     first = next((i for i, (at, _) in enumerate(offsets) if at == start), None)
     last = next((i for i, (_, to) in enumerate(offsets) if to == end), None)
     if first is None or last is None or last < first:
         around = [text[a:b] for a, b in offsets if b > start and a < end]
-        raise _Malformed(f"span {shorten(covered)}, which cuts a word of {around}", "spans that begin and end with words")
+        raise Malformed(f"span {shorten(covered)}, which cuts a word of {around}", "spans that begin and end with words")
     return Span(type_, first, last + 1)

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from sequst.corpus.annotated import Annotated, Lost, Misfit, Policy, sentences_of
+from sequst.corpus.argilla import read_argilla
+from sequst.corpus.brat import read_brat
 from sequst.corpus.columns import TagUse, read_columns
-from sequst.corpus.formats import Guess, guess
+from sequst.corpus.docbin import read_docbin
+from sequst.corpus.doccano import read_doccano
+from sequst.corpus.formats import Format, Guess, guess, open_input
+from sequst.corpus.huggingface import read_dataset
 from sequst.corpus.jsonl import read_jsonl
+from sequst.corpus.labelstudio import read_labelstudio
 from sequst.corpus.plain import read_text
+from sequst.corpus.prodigy import read_prodigy
+from sequst.corpus.records import Remark
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import Scheme, detect_scheme, to_iob2, violations
 from sequst.errors import DataError, Problem, SequstError
 from sequst.inputs import Input, Report
+
+TOOLS: dict[Format, Callable[[Input, TagUse, Report, Remark], Iterator[Annotated]]] = {
+    "labelstudio": read_labelstudio,
+    "doccano": read_doccano,
+    "prodigy": read_prodigy,
+    "argilla": read_argilla,
+    "spacy": read_docbin,
+    "brat": read_brat,
+}
+"""Readers of what annotation tools write."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +45,10 @@ class Reading:
     sentences: list[Sentence]
     problems: list[Problem]
     note: str = ""
+    remarks: list[str] = field(default_factory=list)
+    """What a reader has decided by itself."""
+    misfits: list[Misfit] = field(default_factory=list)
+    """What did not fit into tags, where that was allowed, and what was done about it."""
 
     def require(self) -> list[Sentence]:
         """The sentences; an error if any place was malformed or nothing is there."""
@@ -39,6 +62,7 @@ class Reading:
     def notes(self) -> list[str]:
         """What was guessed, for the user to see."""
         notes = [f"{self.name}: read as {self.guess}"] if self.guess.reason != "as told" else []
+        notes += self.remarks
         if self.note:
             notes.append(self.note)
         if self.scheme not in (None, "IOB2"):
@@ -54,31 +78,48 @@ def read_file(
     word_column: int | None = None,
     tag_column: int | None = None,
     name: str | None = None,
+    on_conflict: Policy = "error",
 ) -> Reading:
-    """Read a whole file, collecting its malformed places instead of stopping at the first; messages call it `name`."""
-    source = Input(path, name)
+    """Read a whole file, collecting its malformed places instead of stopping at the first; messages call it `name`.
+
+    What tags cannot hold is such a place too, unless `on_conflict` allows to drop or trim it."""
+    source = open_input(path, name, format)
     how = guess(source, format, word_column, tag_column)
-    sentences, scheme, problems = _read_tagged(source, how, tag_use)
+    remarks: list[str] = []
+    misfits: list[Misfit] = []
+    more = _Asides(on_conflict, misfits.append, remarks.append)
+    sentences, scheme, problems = _read_tagged(source, how, tag_use, more)
     note = ""
     if tag_use == "hidden" and problems and source.can_be_read_again:
         note = f"{source.name}: read without its tags, which are not all valid: {problems[0]}"
-        sentences, scheme, problems = _read_tagged(source, how, "ignored")
+        sentences, scheme, problems = _read_tagged(source, how, "ignored", more)
     if how.format == "text" and tag_use == "required" and sentences and not problems:
         raise SequstError(
             f"{source.name} has no tags: it was read as {how}.\n"
             "Training needs words with tags: a column file (--labeled-format conll) or JSON lines (--labeled-format jsonl)"
         )
-    return Reading(source.name, how, scheme, sentences, problems, note)
+    return Reading(source.name, how, scheme, sentences, problems, note, remarks, misfits)
 
 
-def _read_tagged(source: Input, how: Guess, tag_use: TagUse) -> tuple[list[Sentence], Scheme | None, list[Problem]]:
+@dataclass(frozen=True)
+class _Asides:
+    """What to do with what does not fit, and where it and the decisions of readers go."""
+
+    policy: Policy = "error"
+    lost: Lost = lambda misfit: None
+    remark: Remark = lambda remark: None
+
+
+def _read_tagged(
+    source: Input, how: Guess, tag_use: TagUse, more: _Asides
+) -> tuple[list[Sentence], Scheme | None, list[Problem]]:
     """(sentences with IOB2 tags, the scheme they were written in, malformed places by line)."""
     problems: list[Problem] = []
-    sentences = list(_sentences(source, how, tag_use, problems.append))
+    sentences = list(_sentences(source, how, tag_use, problems.append, more))
     scheme = detect_scheme(s.tags for s in sentences if s.tags is not None) if any(s.tags for s in sentences) else None
     if scheme is not None:
         sentences = _turn(sentences, scheme, problems.append)
-    return sentences, scheme, sorted(problems, key=lambda problem: problem.line)
+    return sentences, scheme, sorted(problems, key=lambda problem: (problem.file, problem.line))
 
 
 def read(
@@ -94,10 +135,15 @@ def stream(source: Input, how: Guess) -> Iterator[Sentence]:
     def stop(problem: Problem) -> None:
         raise DataError([problem])
 
-    return _sentences(source, how, "ignored", stop)
+    return _sentences(source, how, "ignored", stop, _Asides())
 
 
-def _sentences(source: Input, how: Guess, tag_use: TagUse, report: Report) -> Iterator[Sentence]:
+def _sentences(source: Input, how: Guess, tag_use: TagUse, report: Report, more: _Asides) -> Iterator[Sentence]:
+    if how.format in TOOLS:
+        records = TOOLS[how.format](source, tag_use, report, more.remark)
+        return sentences_of(records, tag_use, more.policy, report, more.lost)
+    if how.format == "datasets":
+        return read_dataset(source, tag_use, report, more.remark)
     lines = source.lines(report)
     if how.format == "conll":
         return read_columns(source.name, lines, how.layout, tag_use, report)
@@ -113,8 +159,7 @@ def _turn(sentences: list[Sentence], scheme: Scheme, report: Report) -> list[Sen
         bad = violations(sentence.tags, scheme) if sentence.tags is not None else []
         for word, found, expected in bad:
             assert sentence.source is not None
-            line = sentence.source.line_of(word)
-            report(Problem(sentence.source.file, line, f"{found} at {sentence.words[word]!r}", expected))
+            report(sentence.source.problem(f"{found} at {sentence.words[word]!r}", expected, word))
         if not bad:
             turned.append(sentence if sentence.tags is None else replace(sentence, tags=to_iob2(sentence.tags, scheme)))
     return turned

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from sequst.errors import Problem, Unit, place
+
 Offsets = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The file and line a sentence begins at; column files have a line for each word."""
+    """The file and line (or record) a sentence begins at; column files have a line for each word."""
 
     file: str
     line: int
     line_per_word: bool = False
+    unit: Unit = "line"
 
     def line_of(self, word: int) -> int:
         return self.line + word if self.line_per_word else self.line
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return place(self.file, self.line, self.unit)
+
+    def problem(self, found: str, expected: str, word: int = 0) -> Problem:
+        """Something malformed here, at a word of the sentence."""
+        return Problem(self.file, self.line_of(word), found, expected, self.unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +55,13 @@ class Sentence:
         if self.text is not None and self.offsets is not None:
             return self.text[self.offsets[start][0] : self.offsets[end - 1][1]]
         return " ".join(self.words[start:end])
+
+    def as_text(self) -> tuple[str, Offsets]:
+        """(the text, the place of every word in it): that which the words were cut from, or the words joined by spaces."""
+        if self.text is not None and self.offsets is not None:
+            return self.text, self.offsets
+        offsets, at = [], 0
+        for word in self.words:
+            offsets.append((at, at + len(word)))
+            at += len(word) + 1
+        return " ".join(self.words), tuple(offsets)

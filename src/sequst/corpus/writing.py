@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+from sequst.corpus.annotated import marks_of
+from sequst.corpus.argilla import argilla_record
+from sequst.corpus.brat import write_brat
+from sequst.corpus.docbin import write_docbin
+from sequst.corpus.doccano import doccano_record
+from sequst.corpus.formats import Format
+from sequst.corpus.huggingface import write_dataset
+from sequst.corpus.labelstudio import labelstudio_task
+from sequst.corpus.prodigy import prodigy_record
 from sequst.corpus.sentence import Sentence
+from sequst.corpus.words import split_words
 from sequst.errors import SequstError
 from sequst.files import atomic_text
 
@@ -40,3 +51,56 @@ def write_jsonl(path: str | Path, sentences: Iterable[Sentence]) -> None:
     with atomic_text(path) as file:
         for sentence in sentences:
             file.write(jsonl_line(sentence) + "\n")
+
+
+TASKS: dict[str, Callable[[Sentence, Sequence[float] | None], dict[str, Any]]] = {
+    "labelstudio": labelstudio_task,
+    "doccano": doccano_record,
+    "prodigy": prodigy_record,
+    "argilla": argilla_record,
+}
+"""What annotation tools import as JSON: of a sentence and the scores of its entities, where they were predicted."""
+
+_LISTS = ("labelstudio", "argilla")
+
+
+def tasks(format: str, sentences: Iterable[tuple[Sentence, Sequence[float] | None]]) -> Iterator[str]:
+    """The file of a tool, piece by piece: a JSON list of tasks, or a task a line."""
+    opened = False
+    for sentence, scores in sentences:
+        record = json.dumps(TASKS[format](sentence, scores), ensure_ascii=False)
+        yield f"{',' if opened else '['}\n{record}" if format in _LISTS else f"{record}\n"
+        opened = True
+    if format in _LISTS:
+        yield "\n]\n" if opened else "[]\n"
+
+
+def _text_or_words(sentence: Sentence) -> str:
+    """A JSON line with the text, where our rule cuts it into these words, or else with the words."""
+    if sentence.text is None or tuple(split_words(sentence.text)) != sentence.offsets:
+        return jsonl_line(sentence)
+    text, marks = marks_of(sentence)
+    record: dict[str, object] = {"text": text} if sentence.id is None else {"id": sentence.id, "text": text}
+    if sentence.tags is not None:
+        record["spans"] = [{"start": mark.start, "end": mark.end, "type": mark.type} for mark in marks]
+    return json.dumps(record, ensure_ascii=False)
+
+
+def write_sentences(path: Path, format: Format, sentences: Sequence[Sentence]) -> None:
+    """Write a file or folder of any format, whole or not at all. What it cannot hold must be out of the sentences already."""
+    if format == "brat":
+        write_brat(path, sentences)
+    elif format == "spacy":
+        write_docbin(path, sentences)
+    elif format == "datasets":
+        write_dataset(path, sentences)
+    elif format == "conll":
+        write_conll(path, sentences)
+    else:
+        with atomic_text(path) as file:
+            if format in TASKS:
+                file.writelines(tasks(format, ((sentence, None) for sentence in sentences)))
+            elif format == "jsonl":
+                file.writelines(_text_or_words(sentence) + "\n" for sentence in sentences)
+            else:
+                file.writelines(sentence.as_text()[0] + "\n" for sentence in sentences)

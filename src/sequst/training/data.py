@@ -13,12 +13,12 @@ from typing import Any
 from sequst.corpus.checking import drop_overlap, overlap_messages
 from sequst.corpus.columns import TagUse
 from sequst.corpus.counting import count_types
+from sequst.corpus.formats import open_input
 from sequst.corpus.reading import hide_tags, read_file
 from sequst.corpus.sampling import sample_dev
 from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError
 from sequst.evaluation.evaluating import unknown_types
-from sequst.inputs import Input
 from sequst.training.seeds import derive
 from sequst.training.settings import Settings
 
@@ -52,8 +52,16 @@ class DataFile:
         return dataclasses.replace(self, path=str((root / self.path).absolute()))
 
     def stamped(self) -> DataFile:
-        with Path(self.path).open("rb") as file:
-            return dataclasses.replace(self, sha256=hashlib.file_digest(file, "sha256").hexdigest())
+        return dataclasses.replace(self, sha256=_hash_of(Path(self.path)))
+
+
+def _hash_of(path: Path) -> str:
+    """Of a file; of a folder that of the names and hashes of its files."""
+    if path.is_dir():
+        files = sorted(place for place in path.rglob("*") if place.is_file())
+        return hashlib.sha256("".join(f"{file.relative_to(path)} {_hash_of(file)}\n" for file in files).encode()).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True)
@@ -106,7 +114,7 @@ def load_data(files: Files, settings: Settings) -> Data:
         both = " and ".join(flag for flag, given in asked.items() if given)
         raise UsageError(f"{both} exclude each other: the dev set comes from a file or from the labelled data, in one way")
     if files.test is not None:
-        Input(files.test.path)
+        open_input(files.test.path, format=files.test.format)
     parts: dict[str, list[Sentence]] = {}
     notes: list[str] = []
     for role, file in files.roles().items():

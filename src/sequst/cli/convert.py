@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sequst.cli.options import TOOLS_HELP, TagColumn, WordColumn
+
+
+def convert(
+    input: Annotated[str, typer.Argument(help="File or folder to read; - is standard input.")],
+    output: Annotated[str, typer.Argument(help="File or folder to write; whole or not at all.")],
+    from_: Annotated[str, typer.Option("--from", help=f"Format of the input: {TOOLS_HELP}, or auto.")] = "auto",
+    to: Annotated[str, typer.Option("--to", help="Format of the output; auto goes by the extension.")] = "auto",
+    on_conflict: Annotated[
+        str,
+        typer.Option(
+            help="What to do with what does not fit, e.g. entities that overlap: error (write nothing, list all), drop it, "
+            "or trim it to the nearest words and keep the longer of two."
+        ),
+    ] = "error",
+    word_column: WordColumn = None,
+    tag_column: TagColumn = None,
+) -> None:
+    """Turn files of annotation tools into one another, and into what training reads. Says what did not fit."""
+    from sequst.cli.console import note, results
+    from sequst.corpus import converting
+    from sequst.corpus.annotated import require_policy
+
+    policy = require_policy(on_conflict, "--on-conflict")
+    done = converting.convert(
+        input, output, from_=from_, to=to, on_conflict=policy, word_column=word_column, tag_column=tag_column
+    )
+    for line in (*done.reading.notes, *map(str, done.misfits)):
+        note(line)
+    if done.written.reason != "as told":
+        note(f"{output}: written as {done.written.format}, {done.written.reason}")
+    left = f"; did not fit: {len(done.misfits)}" if done.misfits else ""
+    results.print(f"{len(done.sentences):,} sentences, {done.entities:,} entities written to {output}{left}")

@@ -1,0 +1,97 @@
+"""From one format into another. What the other cannot hold is listed, and dropped or changed only where that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sequst.corpus.annotated import Lost, Misfit, Policy
+from sequst.corpus.formats import Format, Guess, guess_output
+from sequst.corpus.reading import Reading, read_file
+from sequst.corpus.sentence import Sentence, Source
+from sequst.corpus.tags import spans
+from sequst.corpus.writing import write_sentences
+from sequst.errors import SequstError, UsageError
+from sequst.files import require_free, require_writable
+
+_LINE_BREAKS = str.maketrans("\r\n", "  ")
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What was read, what it was written as, and what of it did not fit."""
+
+    reading: Reading
+    written: Guess
+    sentences: list[Sentence]
+    misfits: list[Misfit]
+
+    @property
+    def entities(self) -> int:
+        return sum(len(spans(sentence.tags or ())) for sentence in self.sentences)
+
+
+def convert(
+    source: str | Path,
+    target: str | Path,
+    *,
+    from_: str = "auto",
+    to: str = "auto",
+    on_conflict: Policy = "error",
+    word_column: int | None = None,
+    tag_column: int | None = None,
+) -> Conversion:
+    """Read a file of any format and write it in another. Nothing is written where something is malformed, or does not fit and
+    `on_conflict` is error; the error lists every such place."""
+    written = guess_output(target, to)
+    path = Path(target)
+    _require_place(path, written.format)
+    reading = read_file(
+        source, format=from_, tag_use="optional", word_column=word_column, tag_column=tag_column, on_conflict=on_conflict
+    )
+    misfits: list[Misfit] = []
+    sentences = list(_held(reading.sentences, written.format, path, misfits.append))
+    bad = [str(problem) for problem in reading.problems]
+    if on_conflict == "error":
+        bad += [str(misfit._replace(done="not written; see --on-conflict")) for misfit in misfits]
+    if bad:
+        raise SequstError("\n".join([f"nothing was written, because of {len(bad)} place{'s' * (len(bad) > 1)}:", *bad]))
+    if not sentences:
+        raise SequstError(f"{reading.name}: no sentence to write (read as {reading.guess})")
+    write_sentences(path, written.format, sentences)
+    return Conversion(reading, written, sentences, [*reading.misfits, *misfits])
+
+
+def _require_place(path: Path, format: Format) -> None:
+    """An error now where the output cannot be put there."""
+    is_folder = (format == "brat" and path.suffix != ".ann") or (format == "datasets" and path.suffix != ".parquet")
+    if is_folder:
+        require_free(path, "the output")
+        return
+    require_writable(path, "the output")
+    if format == "brat" and path.with_suffix(".txt").exists():
+        raise UsageError(f"the output {path} comes with {path.with_suffix('.txt').name}, which is there already; name another")
+
+
+def _held(sentences: list[Sentence], format: Format, path: Path, lost: Lost) -> Iterator[Sentence]:
+    """The sentences as the format can hold them."""
+    # in columns, and in one document of BRAT, either every sentence is tagged or none
+    together = format == "conll" or (format == "brat" and path.suffix == ".ann")
+    some_tagged = together and any(sentence.tags is not None for sentence in sentences)
+    for sentence in sentences:
+        place, text = sentence.source or Source(str(path), 1), sentence.as_text()[0]
+        if some_tagged and sentence.tags is None:
+            lost(Misfit(place, text, "no tags, where other sentences have some", "left out"))
+            continue
+        entities = len(spans(sentence.tags or ()))
+        if format == "text" and entities:
+            lost(
+                Misfit(
+                    place, text, f"{entities} entit{'ies' if entities > 1 else 'y'}, which plain text cannot hold", "dropped"
+                )
+            )
+        if format in ("text", "brat") and text.translate(_LINE_BREAKS) != text:
+            lost(Misfit(place, text, "a line break in the text", "written as a space"))
+            sentence = replace(sentence, text=text.translate(_LINE_BREAKS))
+        yield sentence

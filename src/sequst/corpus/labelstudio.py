@@ -1,0 +1,120 @@
+"""Label Studio: a JSON list of tasks, each with its data, the annotations of people and the predictions of models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sequst.corpus.annotated import Annotated, Loss, Mark, mark_of, marks_of
+from sequst.corpus.columns import TagUse
+from sequst.corpus.records import Ids, Malformed, Remark, id_of, list_of, objects_of_list, the_text
+from sequst.corpus.sentence import Sentence, Source
+from sequst.corpus.units import Claim, Counted, counted_in, to_code_points
+from sequst.errors import shorten
+from sequst.inputs import Input, Report
+
+_SHAPES = 'tasks, {"data": {"text": "..."}, "annotations": [{"result": [...]}]}, as the export JSON (not JSON-MIN) has them'
+_REGION = '{"type": "labels", "value": {"start": 0, "end": 5, "labels": ["..."]}}'
+FROM_NAME, TO_NAME = "label", "text"
+"""Names of the tags Labels and Text in the labelling interface that Label Studio offers for named entities."""
+
+
+def read_labelstudio(source: Input, tag_use: TagUse, report: Report, remark: Remark) -> Iterator[Annotated]:
+    objects = list(objects_of_list(source, _SHAPES, report))
+    counted: Counted = "code points" if tag_use == "ignored" else counted_in(_claims([task for _, task in objects]))
+    if counted != "code points":
+        remark(f"{source.name}: offsets count {counted}, as older versions of Label Studio do")
+    ids = Ids()
+    for ordinal, (place, task) in enumerate(objects, 1):
+        try:
+            yield _record(task, tag_use, counted, ordinal, place, ids)
+        except Malformed as bad:
+            report(place.problem(bad.found, bad.expected))
+
+
+def _claims(tasks: list[dict[str, Any]]) -> Iterator[Claim]:
+    """The offsets that the file gives, where they are what they should be; the reader reports those that are not."""
+    for task in tasks:
+        try:
+            text = the_text(task.get("data"), "data")
+            for annotation in list_of(task.get("annotations") or [], "annotations"):
+                for region in list_of(annotation.get("result"), "result"):
+                    value = region["value"]
+                    covered = value.get("text")
+                    mark = Claim(text, value["start"], value["end"], covered if isinstance(covered, str) else None)
+                    if type(mark.start) is int and type(mark.end) is int:
+                        yield mark
+        except (Malformed, AttributeError, KeyError, TypeError):
+            continue
+
+
+def _record(task: dict[str, Any], tag_use: TagUse, counted: Counted, ordinal: int, place: Source, ids: Ids) -> Annotated:
+    if "data" not in task:
+        raise Malformed(f"the keys {', '.join(map(shorten, task)) or 'none'}", _SHAPES)
+    text = the_text(task["data"], "data")
+    id_ = id_of(task["data"].get("id", task.get("id")), ordinal)
+    ids.add(id_, place)
+    if tag_use == "ignored":
+        return Annotated(text, None, id_, place)
+    losses: list[Loss] = []
+    done: list[tuple[Mark, ...]] = []
+    for annotation in list_of(task.get("annotations") or [], "annotations"):
+        if not isinstance(annotation, dict):
+            raise Malformed(f"annotation {shorten(annotation)}", '{"result": [...]}')
+        if annotation.get("was_cancelled"):
+            losses.append(Loss("an annotation that was skipped", "left out"))
+        else:
+            done.append(_marks(annotation.get("result"), text, counted, losses))
+    if len({frozenset(marks) for marks in done}) > 1:
+        losses.append(Loss(f"{len(done)} annotations that differ", "the first is kept"))
+    if not done and task.get("predictions"):
+        losses.append(Loss("predictions that nobody has looked at", "left out"))
+    return Annotated(text, done[0] if done else None, id_, place, losses=tuple(losses))
+
+
+def _marks(result: Any, text: str, counted: Counted, losses: list[Loss]) -> tuple[Mark, ...]:
+    marks: list[Mark] = []
+    for region in list_of(result, "result"):
+        if not isinstance(region, dict):
+            raise Malformed(f"region {shorten(region)}", _REGION)
+        if region.get("type") == "relation":
+            losses.append(Loss("a relation", "left out"))
+            continue
+        if region.get("type") != "labels":
+            losses.append(Loss(f"an answer of the type {shorten(region.get('type'))}", "left out"))
+            continue
+        value = region.get("value")
+        labels = value.get("labels") if isinstance(value, dict) else None
+        if not isinstance(value, dict) or not isinstance(labels, list) or not labels:
+            raise Malformed(f"region {shorten(region)}", _REGION)
+        start, end = value.get("start"), value.get("end")
+        if counted != "code points" and type(start) is int and type(end) is int:
+            start, end = to_code_points(text, start, end)
+        marks.append(mark_of(text, start, end, labels[0]))
+        if len(labels) > 1:
+            losses.append(Loss(f"a span of several types, {', '.join(map(str, labels))}", f"only {labels[0]} is kept"))
+    return tuple(marks)
+
+
+def labelstudio_task(sentence: Sentence, scores: Sequence[float] | None = None) -> dict[str, Any]:
+    """A task with an annotation, or with a prediction where its entities have scores; offsets in code points."""
+    text, marks = marks_of(sentence)
+    task: dict[str, Any] = {"data": {"text": text} if sentence.id is None else {"text": text, "id": sentence.id}}
+    if sentence.tags is None:
+        return task
+    result: list[dict[str, Any]] = [
+        {
+            "id": f"e{number}",
+            "from_name": FROM_NAME,
+            "to_name": TO_NAME,
+            "type": "labels",
+            "value": {"start": mark.start, "end": mark.end, "text": text[mark.start : mark.end], "labels": [mark.type]},
+        }
+        for number, mark in enumerate(marks, 1)
+    ]
+    if scores is None:
+        return {**task, "annotations": [{"result": result}]}
+    for region, score in zip(result, scores, strict=True):
+        region["score"] = score
+    # the score of the task sorts them: the least certain entity is what an annotator should look at first
+    return {**task, "predictions": [{"model_version": "sequst", "score": min(scores, default=1.0), "result": result}]}
