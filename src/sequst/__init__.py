@@ -22,10 +22,12 @@ _PLACES = {
     "Tagger": "sequst.tagger.tagger",
     "Prediction": "sequst.tagger.predicting",
     "evaluate": "sequst.evaluation.evaluating",
+    "choose_next": "sequst.uncertainty.choosing",
     "Settings": "sequst.training.settings",
     "load_settings": "sequst.training.configuring",
     "train": "sequst.methods.running",
     "resume": "sequst.methods.running",
+    "find_suspects": "sequst.methods.suspects",
 }
 
 __all__ = [
@@ -36,7 +38,9 @@ __all__ = [
     "Split",
     "Tagger",
     "__version__",
+    "choose_next",
     "evaluate",
+    "find_suspects",
     "generate",
     "load_settings",
     "read",
@@ -56,10 +60,12 @@ if TYPE_CHECKING:
     from sequst.errors import SequstError
     from sequst.evaluation.evaluating import evaluate
     from sequst.methods.running import resume, train
+    from sequst.methods.suspects import find_suspects
     from sequst.tagger.predicting import Prediction
     from sequst.tagger.tagger import Tagger
     from sequst.training.configuring import load_settings
     from sequst.training.settings import Settings
+    from sequst.uncertainty.choosing import choose_next
 
 
 def __getattr__(name: str) -> Any:

@@ -86,3 +86,22 @@ def benchmarks_table(looks: Sequence[Mapping[str, Any]]) -> Table:
         paper = look["paper"]
         table.add_row(look["name"], *sizes, classes, paper["train"], paper["test"], str(paper["classes"]))
     return table
+
+
+def suspects_table(found: Sequence[Mapping[str, Any]]) -> Table:
+    """A row a suspect: where it is, the words in question, what they are labelled as and what the tagger takes them for, each
+    with its probability."""
+    table = Table("place", "words", "labelled", "", "rather", "", box=None, pad_edge=False)
+    for column in (3, 5):
+        table.columns[column].justify = "right"
+    for record in found:
+        place = f"sentence {record['sentence']}" if record["file"] is None else f"{record['file']}:{record['line']}"
+        cells = []
+        for side in ("given", "alternative"):
+            entity = record[side]
+            shown = "no entity" if entity is None else entity["type"]
+            if entity is not None and entity["text"] != record["text"]:
+                shown += f" {entity['text']!r}"
+            cells += [shown, f"{record[f'{side}_probability']:.2f}"]
+        table.add_row(place, record["text"], *cells)
+    return table

@@ -72,7 +72,7 @@ def train(
 
     `overrides` are settings by name, e.g. `method="finetune"`, `seed=42`, `teacher={"epochs": 3}`.
     """
-    settings = _located(_overridden(settings or Settings(), overrides))
+    settings = _located(overridden(settings or Settings(), overrides, "train()"))
     progress = progress or Silent()
     path = RunDirectory.require_free(output)
     method = find_method(settings.method)
@@ -202,12 +202,13 @@ def _summary(run: Run, method: Method, dev: Evaluation | None) -> dict[str, Any]
     }
 
 
-def _overridden(settings: Settings, overrides: Mapping[str, Any]) -> Settings:
+def overridden(settings: Settings, overrides: Mapping[str, Any], where: str) -> Settings:
+    """The settings with some of them changed by name; errors say `where`."""
     tree = to_dict(settings)
     for name, value in overrides.items():
         both = isinstance(tree.get(name), dict) and isinstance(value, Mapping)
         tree[name] = {**tree[name], **value} if both else value
-    return from_dict(tree, "train()")
+    return from_dict(tree, where)
 
 
 def _located(settings: Settings) -> Settings:
