@@ -11,7 +11,7 @@ entries as labels were made wrong:
 - `cleanlab, words`: words by cleanlab's `get_label_quality_scores`, from the lowest up;
 - `cleanlab, issues`: those words that its `find_label_issues` calls wrong, in its order.
 
-Words of cleanlab that stand side by side are one entry, at the place of the first of them. An entry is right where it has a word
+Words of cleanlab that stand side by side are one entry, at the place of the first. An entry is right where it has a word
 whose label was changed; precision is the share of right entries, recall the share of wrong labels that some entry has found.
 `sentences` are the same figures of whole sentences: ours by their most doubtful entry, cleanlab's by its own scores of
 sentences. cleanlab is asked where it can be imported. Sentences are of a benchmark where SEQUST_DATA names the folder, else of

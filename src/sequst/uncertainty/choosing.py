@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sequst.corpus.sentence import Sentence
+from sequst.corpus.tags import spans, tags_of
 from sequst.errors import UsageError, nearest
 from sequst.tagger.predicting import Prediction, annotate
 from sequst.tagger.sentence_vectors import sentence_vectors
@@ -33,12 +34,21 @@ class Chosen:
     def sentence(self) -> Sentence:
         return self.prediction.sentence
 
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The entities that the tagger finds, as IOB2 allows them: what is handed out is to be read again."""
+        return tags_of(spans(self.prediction.tags), len(self.prediction.tags))
+
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form of the prediction, the text where there is one, and the score."""
-        record = self.prediction.to_dict()
-        text = {} if self.sentence.text is None else {"text": self.sentence.text}
-        score = None if self.score is None else round(self.score, 6)
-        return {"id": record.pop("id"), "score": score, **text, **record}
+        """The JSON form of the prediction, its text and its id where there are any, and the score."""
+        record = {**self.prediction.to_dict(), "tags": list(self.tags)}
+        id_, text = record.pop("id"), self.sentence.text
+        return {
+            **({} if id_ is None else {"id": id_}),
+            "score": None if self.score is None else round(self.score, 6),
+            **({} if text is None else {"text": text}),
+            **record,
+        }
 
 
 def choose_next(

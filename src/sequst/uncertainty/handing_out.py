@@ -22,7 +22,7 @@ def write_columns(chosen: Iterable[Chosen]) -> Iterator[str]:
     """A row a word: the word, how likely its tag is, the tag. The score of a sentence has no place there but its order."""
     for each in chosen:
         found = each.prediction
-        rows = zip(found.words, found.confidences, found.tags, strict=True)
+        rows = zip(found.words, found.confidences, each.tags, strict=True)
         yield "".join(f"{word}\t{confidence:.4f}\t{tag}\n" for word, confidence, tag in rows) + "\n"
 
 
