@@ -46,7 +46,9 @@ def test_the_seed_decides_and_a_corpus_is_even() -> None:
     first, second = fold_of(pool, 5, 1), fold_of(pool, 5, 2)
     assert first != second
     for type_ in ("person", "work", "date"):
-        mentions = Counter(fold for fold, each in zip(first, pool, strict=True) for tag in each.tags or () if tag == f"B-{type_}")
+        mentions = Counter(
+            fold for fold, each in zip(first, pool, strict=True) for tag in each.tags or () if tag == f"B-{type_}"
+        )
         assert max(mentions.values()) <= 1.25 * min(mentions.values())
 
 

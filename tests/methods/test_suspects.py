@@ -16,7 +16,8 @@ from sequst.tagger.tagger import Tagger
 from sequst.training.configuring import from_dict
 from sequst.training.progress import Silent
 
-PEOPLE, PLACES = ("Anna", "Victoria", "Jordan", "Sofia", "Diego", "Carmen"), ("Oslo", "Lisbon", "Paris", "Lima", "Kyoto", "Ghent")
+PEOPLE = ("Anna", "Victoria", "Jordan", "Sofia", "Diego", "Carmen")
+PLACES = ("Oslo", "Lisbon", "Paris", "Lima", "Kyoto", "Ghent")
 PHRASINGS = ("{0} is flying to {1} .", "{0} lost a passport in {1} .", "The audience in {1} loved {0} .")
 SHORT = {"min_steps": 1, "epochs": 0.01, "evaluations": 1}
 
