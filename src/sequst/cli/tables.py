@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -92,10 +93,13 @@ def suspects_table(found: Sequence[Mapping[str, Any]]) -> Table:
     """A row a suspect: where it is, the words in question, what they are labelled as and what the tagger takes them for, each
     with its probability."""
     table = Table("place", "words", "labelled", "", "rather", "", box=None, pad_edge=False)
-    for column in (3, 5):
-        table.columns[column].justify = "right"
+    table.columns[0].no_wrap = True
+    for column in (table.columns[3], table.columns[5]):
+        column.justify, column.no_wrap = "right", True
     for record in found:
-        place = f"sentence {record['sentence']}" if record["file"] is None else f"{record['file']}:{record['line']}"
+        place = (
+            f"sentence {record['sentence']}" if record["file"] is None else f"{PurePath(record['file']).name}:{record['line']}"
+        )
         cells = []
         for side in ("given", "alternative"):
             entity = record[side]
