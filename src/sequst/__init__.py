@@ -22,12 +22,14 @@ _PLACES = {
     "Tagger": "sequst.tagger.tagger",
     "Prediction": "sequst.tagger.predicting",
     "evaluate": "sequst.evaluation.evaluating",
+    "choose_next": "sequst.uncertainty.choosing",
     "Settings": "sequst.training.settings",
     "load_settings": "sequst.training.configuring",
     "Labeler": "sequst.integrations.labeler",
     "push_to_hub": "sequst.integrations.hub",
     "train": "sequst.methods.running",
     "resume": "sequst.methods.running",
+    "find_suspects": "sequst.methods.suspects",
 }
 
 __all__ = [
@@ -39,7 +41,9 @@ __all__ = [
     "Split",
     "Tagger",
     "__version__",
+    "choose_next",
     "evaluate",
+    "find_suspects",
     "generate",
     "load_settings",
     "push_to_hub",
@@ -62,10 +66,12 @@ if TYPE_CHECKING:
     from sequst.integrations.hub import push_to_hub
     from sequst.integrations.labeler import Labeler
     from sequst.methods.running import resume, train
+    from sequst.methods.suspects import find_suspects
     from sequst.tagger.predicting import Prediction
     from sequst.tagger.tagger import Tagger
     from sequst.training.configuring import load_settings
     from sequst.training.settings import Settings
+    from sequst.uncertainty.choosing import choose_next
 
 
 def __getattr__(name: str) -> Any:

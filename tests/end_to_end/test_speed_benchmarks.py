@@ -94,6 +94,61 @@ def test_tagging(tiny_encoder: str) -> None:
 
 
 @pytest.mark.timeout(600)
+def test_label_next(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ("--shots=2", "--counts=3,7", "--seeds=1,2", "--pool=30", "--test=20", "--passes=2", "--steps=3", "--epochs=0.1")
+    ways = "random;information gain, diverse;information gain"
+    found = told("label_next", monkeypatch, tmp_path, f"--encoder={tiny_encoder}", *options, f"--ways={ways}")["data"]
+    assert set(found) == {"generated"}
+    for run in found["generated"]["runs"]:
+        for way in run["ways"].values():
+            assert way["labeled"] == run["labeled"] + 7
+            assert list(way["f1"]) == ["3", "7"]
+    means = found["generated"]["mean"]
+    gain = means["information gain"]["7"]
+    assert gain["over_random"]["difference"] == pytest.approx(gain["f1"] - means["random"]["7"]["f1"])
+
+
+def test_labels_are_made_wrong_in_four_ways() -> None:
+    script = importlib.import_module("suspects")
+    before = generate().pool[:200]
+    after, wrong = script.corrupt(before, 0.1, 3)
+    entities = sum(tag.startswith("B-") for sentence in before for tag in sentence.tags or ())
+    assert len(wrong) == round(0.1 * entities)
+    assert len({each.sentence for each in wrong}) == len(wrong)
+    changed = {place for place, pair in enumerate(zip(before, after, strict=True)) if pair[0].tags != pair[1].tags}
+    assert changed == {each.sentence for each in wrong}
+    more = {"type": 0, "edge": 0, "dropped": -1, "spurious": 1}
+    for place, way, words in wrong:
+        one, other = before[place].tags, after[place].tags
+        assert words == {i for i, pair in enumerate(zip(one, other, strict=True)) if pair[0] != pair[1]}
+        assert sum(tag[0] == "B" for tag in other) - sum(tag[0] == "B" for tag in one) == more[way]
+        assert [tag[0] for tag in one] == [tag[0] for tag in other] or way != "type"
+        assert {tag[2:] for tag in one} == {tag[2:] for tag in other} or way != "edge"
+    assert {each.way for each in wrong} == set(script.WAYS)
+
+
+def test_figures_of_rankings_by_hand() -> None:
+    script = importlib.import_module("suspects")
+    wrong = [script.Wrong(0, "type", frozenset({1, 2})), script.Wrong(4, "edge", frozenset({3}))]
+    ranking = [script.Entry(0, frozenset({2})), script.Entry(0, frozenset({1})), script.Entry(4, frozenset({3}))]
+    found = script.figures(ranking, wrong, 2)
+    assert (found["precision"], found["recall"]) == (100.0, 50.0)
+    assert found["recall_by_way"] == {"type": 100.0, "edge": 0.0}
+    assert script.of_sentences([4, 1, 0], wrong, 2) == {"precision": 50.0, "recall": 50.0}
+    entries = script.together([(0, 5), (1, 2), (0, 4), (0, 7)])
+    assert entries == [script.Entry(0, frozenset({4, 5})), script.Entry(1, frozenset({2})), script.Entry(0, frozenset({7}))]
+
+
+def test_suspects(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ("--sentences=40", "--share=0.1", "--folds=2", "--steps=3", "--epochs=0.1", "--seeds=1,2")
+    found = told("suspects", monkeypatch, tmp_path, f"--encoder={tiny_encoder}", *options)
+    assert found["data"] == "generated"
+    assert [run["seed"] for run in found["runs"]] == [1, 2]
+    precision = [run["rankings"]["ours"]["precision"] for run in found["runs"]]
+    assert found["mean"]["ours"]["precision"] == pytest.approx(np.mean(precision))
+
+
+@pytest.mark.timeout(600)
 def test_memory(tmp_path: Path) -> None:
     found = importlib.import_module("memory").measure(tmp_path, 200, 2)
     assert len(found["at_every_tenth_megabytes"]) == 9

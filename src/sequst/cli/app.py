@@ -13,9 +13,11 @@ from sequst.cli.demo import demo
 from sequst.cli.evaluate import evaluate
 from sequst.cli.experiment import experiment
 from sequst.cli.methods import methods
+from sequst.cli.next import next_
 from sequst.cli.predict import predict
 from sequst.cli.sample import sample
 from sequst.cli.settings import settings
+from sequst.cli.suspects import suspects
 from sequst.cli.train import train
 from sequst.version import __version__
 
@@ -36,6 +38,6 @@ def root(
     """Sequence taggers from a few labelled sentences and a pile of raw text."""
 
 
-for verb in (train, predict, evaluate, check, sample, convert, demo, methods, benchmarks, settings):
-    app.command()(verb)
+for verb in (train, predict, evaluate, next_, suspects, check, sample, convert, demo, methods, benchmarks, settings):
+    app.command(verb.__name__.rstrip("_"))(verb)  # some are words of Python too
 app.add_typer(experiment, name="experiment")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -85,4 +86,26 @@ def benchmarks_table(looks: Sequence[Mapping[str, Any]]) -> Table:
         classes = str(len(look["types"]) + 1) if look["there"] else "-"  # O is one too
         paper = look["paper"]
         table.add_row(look["name"], *sizes, classes, paper["train"], paper["test"], str(paper["classes"]))
+    return table
+
+
+def suspects_table(found: Sequence[Mapping[str, Any]]) -> Table:
+    """A row a suspect: where it is, the words in question, what they are labelled as and what the tagger takes them for, each
+    with its probability."""
+    table = Table("place", "words", "labelled", "", "rather", "", box=None, pad_edge=False)
+    table.columns[0].no_wrap = True
+    for column in (table.columns[3], table.columns[5]):
+        column.justify, column.no_wrap = "right", True
+    for record in found:
+        place = (
+            f"sentence {record['sentence']}" if record["file"] is None else f"{PurePath(record['file']).name}:{record['line']}"
+        )
+        cells = []
+        for side in ("given", "alternative"):
+            entity = record[side]
+            shown = "no entity" if entity is None else entity["type"]
+            if entity is not None and entity["text"] != record["text"]:
+                shown += f" {entity['text']!r}"
+            cells += [shown, f"{record[f'{side}_probability']:.2f}"]
+        table.add_row(place, record["text"], *cells)
     return table

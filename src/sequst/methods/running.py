@@ -74,7 +74,7 @@ def train(
 
     `overrides` are settings by name, e.g. `method="finetune"`, `seed=42`, `teacher={"epochs": 3}`.
     """
-    settings = _located(_overridden(settings or Settings(), overrides))
+    settings = _located(overridden(settings or Settings(), overrides, "train()"))
     if settings.method == AUTO:
         settings = dataclasses.replace(settings, method="finetune" if unlabeled is None else "sequst")
     progress = progress or Silent()
@@ -208,12 +208,13 @@ def _summary(run: Run, method: Method, dev: Evaluation | None) -> dict[str, Any]
     }
 
 
-def _overridden(settings: Settings, overrides: Mapping[str, Any]) -> Settings:
+def overridden(settings: Settings, overrides: Mapping[str, Any], where: str) -> Settings:
+    """The settings with some of them changed by name; errors say `where`."""
     tree = to_dict(settings)
     for name, value in overrides.items():
         both = isinstance(tree.get(name), dict) and isinstance(value, Mapping)
         tree[name] = {**tree[name], **value} if both else value
-    return from_dict(tree, "train()")
+    return from_dict(tree, where)
 
 
 def _located(settings: Settings) -> Settings:

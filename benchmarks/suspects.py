@@ -1,0 +1,232 @@
+"""How many labels that were made wrong on purpose are found: ours beside cleanlab, on the same cross-validated probabilities.
+
+python benchmarks/suspects.py [--json FILE] [--device cpu|cuda] [--encoder minilm] [--data mit_restaurant] [--sentences 400]
+    [--share 0.05] [--folds 5] [--seeds 12,21] [--steps 600]
+
+One label in twenty is made wrong, as many in each of four ways: another type, an edge moved by a word, an entity dropped, an
+entity where none is. Then taggers judge the folds that they have not learnt, and each ranking is read from its top, as many
+entries as labels were made wrong:
+
+- `ours`: entities and missed entities, as `sequst suspects` ranks them;
+- `cleanlab, words`: words by cleanlab's `get_label_quality_scores`, from the lowest up;
+- `cleanlab, issues`: those words that its `find_label_issues` calls wrong, in its order.
+
+Words of cleanlab that stand side by side are one entry, at the place of the first. An entry is right where it has a word
+whose label was changed; precision is the share of right entries, recall the share of wrong labels that some entry has found.
+`sentences` are the same figures of whole sentences: ours by their most doubtful entry, cleanlab's by its own scores of
+sentences. cleanlab is asked where it can be imported. Sentences are of a benchmark where SEQUST_DATA names the folder, else of
+the generated corpus.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import random
+import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import common
+import numpy as np
+
+from sequst.corpus.generated import generate
+from sequst.corpus.sentence import Sentence
+from sequst.corpus.tags import OUTSIDE, Span, spans, tags_of, types_of
+from sequst.experiments.benchmarks import read_part
+from sequst.methods.suspects import judge
+from sequst.tagger.tagger import labels_of
+from sequst.training.configuring import from_dict
+from sequst.training.progress import Silent
+from sequst.uncertainty.doubts import Judged, rank_suspects
+
+WAYS = ("type", "edge", "dropped", "spurious")
+
+
+class Wrong(NamedTuple):
+    """A label that was made wrong: in which sentence, how, and the words whose tags are others now."""
+
+    sentence: int
+    way: str
+    words: frozenset[int]
+
+
+class Entry(NamedTuple):
+    """An entry of a ranking: some words of a sentence."""
+
+    sentence: int
+    words: frozenset[int]
+
+
+def corrupt(sentences: Sequence[Sentence], share: float, seed: int) -> tuple[list[Sentence], list[Wrong]]:
+    """The sentences with a share of their entities made wrong, one in a sentence at most, and which."""
+    rng = random.Random(seed)
+    types = types_of(sentence.tags or () for sentence in sentences)
+    goal = round(share * sum(len(spans(sentence.tags or ())) for sentence in sentences))
+    order = list(range(len(sentences)))
+    rng.shuffle(order)
+    changed, wrong = list(sentences), []
+    for place in order:
+        if len(wrong) == goal:
+            break
+        way = WAYS[len(wrong) % len(WAYS)]
+        tags = sentences[place].tags or ()
+        new = _changed(spans(tags), len(tags), way, types, rng)
+        if new is not None:
+            after = tags_of(new, len(tags))
+            words = frozenset(i for i, (one, other) in enumerate(zip(tags, after, strict=True)) if one != other)
+            changed[place] = dataclasses.replace(sentences[place], tags=after)
+            wrong.append(Wrong(place, way, words))
+    return changed, wrong
+
+
+def _changed(found: list[Span], length: int, way: str, types: list[str], rng: random.Random) -> list[Span] | None:
+    """The entities with one of them made wrong, or one too many; None where that cannot be done."""
+    taken = {i for span in found for i in range(span.start, span.end)}
+    if way == "spurious":
+        free = [i for i in range(length) if i not in taken]
+        if not free:
+            return None
+        start = rng.choice(free)
+        end = start + 2 if start + 1 in free and rng.random() < 0.5 else start + 1
+        return sorted([*found, Span(rng.choice(types), start, end)], key=lambda span: span.start)
+    if not found:
+        return None
+    at = rng.randrange(len(found))
+    type_, start, end = found[at]
+    if way == "dropped":
+        return [*found[:at], *found[at + 1 :]]
+    if way == "type":
+        others = [other for other in types if other != type_]
+        return [*found[:at], Span(rng.choice(others), start, end), *found[at + 1 :]] if others else None
+    moves = [Span(type_, start - 1, end)] if start > 0 and start - 1 not in taken else []
+    moves += [Span(type_, start, end + 1)] if end < length and end not in taken else []
+    moves += [Span(type_, start + 1, end), Span(type_, start, end - 1)] if end - start > 1 else []
+    return [*found[:at], rng.choice(moves), *found[at + 1 :]] if moves else None
+
+
+def figures(ranking: Sequence[Entry], wrong: Sequence[Wrong], first: int) -> dict[str, Any]:
+    """Precision and recall among the first entries, in percent, and how many of each way were found."""
+    top = ranking[:first]
+    hits = [any(entry.sentence == each.sentence and entry.words & each.words for each in wrong) for entry in top]
+    found = [any(entry.sentence == each.sentence and entry.words & each.words for entry in top) for each in wrong]
+    ways = {way: [ok for ok, each in zip(found, wrong, strict=True) if each.way == way] for way in WAYS}
+    return {
+        "precision": 100.0 * sum(hits) / max(1, len(top)),
+        "recall": 100.0 * sum(found) / max(1, len(wrong)),
+        "recall_by_way": {way: 100.0 * sum(ok) / len(ok) for way, ok in ways.items() if ok},
+        "entries": len(ranking),
+    }
+
+
+def of_sentences(ranking: Sequence[int], wrong: Sequence[Wrong], first: int) -> dict[str, float]:
+    bad = {each.sentence for each in wrong}
+    right = sum(place in bad for place in ranking[:first])
+    return {"precision": 100.0 * right / max(1, min(first, len(ranking))), "recall": 100.0 * right / max(1, len(bad))}
+
+
+def together(ranked: Sequence[tuple[int, int]]) -> list[Entry]:
+    """Ranked words as entries: words of a sentence that stand side by side are one, at the place of the first of them."""
+    words = set(ranked)
+    seen: set[tuple[int, int]] = set()
+    entries = []
+    for sentence, word in ranked:
+        if (sentence, word) in seen:
+            continue
+        begin = end = word
+        while (sentence, begin - 1) in words:
+            begin -= 1
+        while (sentence, end + 1) in words:
+            end += 1
+        seen |= {(sentence, i) for i in range(begin, end + 1)}
+        entries.append(Entry(sentence, frozenset(range(begin, end + 1))))
+    return entries
+
+
+def cleanlab_rankings(judged: Sequence[Judged], labels: list[str], first: int) -> dict[str, tuple[list[Entry], list[int]]]:
+    """(entries, sentences) of each of its rankings; nothing where it is not installed."""
+    try:
+        from cleanlab.token_classification.filter import find_label_issues
+        from cleanlab.token_classification.rank import get_label_quality_scores
+    except ImportError:
+        return {}
+    given = [[labels.index(tag) for tag in each.sentence.tags or ()] for each in judged]
+    probabilities = [_of_labels(each, labels) for each in judged]
+    scores, of_words = get_label_quality_scores(given, probabilities)
+    by_score = np.argsort(scores, kind="stable").tolist()
+    words = [(value, place, word) for place, each in enumerate(of_words) for word, value in enumerate(each.tolist())]
+    # of all words only as many as can fill the entries that are read: neighbours further down must not join them
+    lowest: list[tuple[int, int]] = []
+    for _, place, word in sorted(words):
+        lowest.append((place, word))
+        if len(together(lowest)) > first:
+            break
+    issues = [(int(place), int(word)) for place, word in find_label_issues(given, probabilities)]
+    with_issues = list(dict.fromkeys(place for place, _ in issues))
+    return {
+        "cleanlab, words": (together(lowest), by_score),
+        "cleanlab, issues": (together(issues), with_issues),
+    }
+
+
+def _of_labels(judged: Judged, labels: list[str]) -> np.ndarray:
+    """(W, C) of all labels of the data; those that a fold's tagger does not know have 0."""
+    wide = np.zeros((len(judged.tags), len(labels)))
+    wide[:, [labels.index(label) for label in judged.labels]] = judged.probabilities
+    return wide / wide.sum(-1, keepdims=True)
+
+
+def measure(sentences: Sequence[Sentence], options: Any, seed: int) -> dict[str, Any]:
+    changed, wrong = corrupt(sentences, options.share, seed)
+    phase = {"min_steps": options.steps, "epochs": options.epochs}
+    settings = from_dict({"encoder": options.encoder, "device": options.device, "seed": seed, "teacher": phase})
+    begun = time.perf_counter()
+    judged = judge(changed, options.folds, settings, Silent())
+    seconds = time.perf_counter() - begun
+    suspects = rank_suspects(judged)
+    entries = [Entry(each.number - 1, frozenset(range(each.start, each.end))) for each in suspects]
+    rankings = {"ours": (entries, list(dict.fromkeys(entry.sentence for entry in entries)))}
+    rankings |= cleanlab_rankings(judged, labels_of(changed), len(wrong))
+    words = [one == other for each in judged for one, other in zip(each.sentence.tags or (), each.tags, strict=True)]
+    return {
+        "seed": seed,
+        "wrong_labels": len(wrong),
+        "entities": sum(len(spans(sentence.tags or ())) for sentence in changed),
+        "words_as_labelled_percent": 100.0 * statistics.fmean(words),
+        "words_outside_percent": 100.0 * statistics.fmean(tag == OUTSIDE for each in changed for tag in each.tags or ()),
+        "rankings": {
+            name: {**figures(ranked, wrong, len(wrong)), "sentences": of_sentences(places, wrong, len(wrong))}
+            for name, (ranked, places) in rankings.items()
+        },
+        "seconds": seconds,
+    }
+
+
+def pool(name: str, count: int, seed: int) -> tuple[str, list[Sentence]]:
+    """(the name of the data, so many sentences of it, drawn by the seed)."""
+    folder = os.environ.get("SEQUST_DATA")
+    sentences = read_part(Path(folder), name, "train") if folder else generate().pool
+    return name if folder else "generated", random.Random(seed).sample(sentences, min(count, len(sentences)))
+
+
+def main() -> None:
+    parser = common.parser(__doc__, encoder="minilm", data="mit_restaurant", sentences=400, share=0.05, folds=5, steps=600)
+    parser.add_argument("--epochs", type=float, default=5.0)
+    parser.add_argument("--seeds", default="12")
+    options = parser.parse_args()
+    runs = []
+    for seed in map(int, options.seeds.split(",")):
+        data, sentences = pool(options.data, options.sentences, seed)
+        runs.append(measure(sentences, options, seed))
+    means = {
+        name: {key: statistics.fmean(run["rankings"][name][key] for run in runs) for key in ("precision", "recall")}
+        for name in runs[0]["rankings"]
+    }
+    asked = {name: getattr(options, name) for name in ("encoder", "sentences", "share", "folds", "steps", "epochs")}
+    common.tell({"mean": means, "runs": runs, "data": data, **asked, **common.machine(options.device)}, options.json)
+
+
+if __name__ == "__main__":
+    main()

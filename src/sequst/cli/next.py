@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sequst.cli.options import Device, InputFormat, WordColumn
+
+
+def next_(
+    model: Annotated[str, typer.Argument(help="Folder of a model, e.g. RUN/model.")],
+    unlabeled: Annotated[str, typer.Argument(help="Sentences to choose from; - is standard input.")],
+    output: Annotated[str, typer.Option(help="File to write; whole or not at all.", metavar="FILE")],
+    count: Annotated[int, typer.Option(help="How many sentences to choose.")] = 50,
+    strategy: Annotated[
+        str, typer.Option(help="Score sentences by information-gain or confidence, or draw them at random.")
+    ] = "information-gain",
+    diverse: Annotated[
+        bool | None, typer.Option("--diverse/--no-diverse", help="No near-copies together. [default: diverse, unless random]")
+    ] = None,
+    format: Annotated[str, typer.Option(help="Of the output: jsonl or conll.")] = "jsonl",
+    passes: Annotated[int, typer.Option(help="Passes of MC dropout, for the information gain.")] = 20,
+    last_layers: Annotated[int, typer.Option(help="Let only the last layers drop out: faster, approximate; 0 for all.")] = 0,
+    seed: Annotated[int, typer.Option(help="Decides the passes and the draw.")] = 12,
+    input_format: InputFormat = "auto",
+    word_column: WordColumn = None,
+    device: Device = "auto",
+) -> None:
+    """Choose what to label next: the sentences whose labels would teach the model the most, tagged for whoever labels them."""
+    from sequst.cli.console import note, results
+    from sequst.cli.progress import make_progress
+    from sequst.corpus.formats import guess
+    from sequst.corpus.reading import stream
+    from sequst.errors import SequstError
+    from sequst.files import atomic_text, require_writable
+    from sequst.inputs import Input
+    from sequst.uncertainty.choosing import choose_next, require_choice
+    from sequst.uncertainty.handing_out import find_writer
+
+    writer = find_writer(format)
+    require_choice(count, strategy, passes)
+    require_writable(output, "--output")
+    source = Input(unlabeled)
+    how = guess(source, input_format, word_column)
+    if how.reason != "as told":
+        note(f"{source.name}: read as {how}")
+
+    from sequst.tagger.tagger import Tagger
+
+    tagger, progress = Tagger.load(model, device), make_progress()
+    progress.begin("choose", 0, unit="sentences")
+    try:
+        chosen = choose_next(
+            tagger,
+            stream(source, how),
+            count,
+            strategy=strategy,
+            diverse=diverse,
+            passes=passes,
+            last_layers=last_layers,
+            seed=seed,
+            advance=progress.advance,
+        )
+    finally:
+        progress.end()
+    if not chosen:
+        raise SequstError(f"{source.name} is empty: no sentence in it to choose from (read as {how})")
+    if len(chosen) < count:
+        note(f"{source.name} has no more than {len(chosen)} different sentences: all of them are taken")
+    with atomic_text(output) as file:
+        for piece in writer(chosen):
+            file.write(piece)
+    results.print(f"{len(chosen)} sentences to label are in {output}, the one to begin with first")

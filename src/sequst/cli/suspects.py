@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sequst.cli.options import InputFormat, TagColumn, WordColumn, setting
+
+
+def suspects(
+    labeled: Annotated[str, typer.Argument(help="Labelled sentences to look over; - is standard input.")],
+    output: Annotated[str, typer.Option(help="File to write, as JSON lines; whole or not at all.", metavar="FILE")],
+    folds: Annotated[int, typer.Option(help="Taggers to train; each judges the sentences that it has not learnt.")] = 5,
+    show: Annotated[int, typer.Option(help="How many to print as a table; all are in the file.")] = 20,
+    encoder: Annotated[str | None, setting("encoder")] = None,
+    head: Annotated[str | None, setting("head")] = None,
+    seed: Annotated[int | None, setting("seed")] = None,
+    settings: Annotated[
+        str | None, typer.Option(help="Settings as YAML; `sequst settings` prints all.", metavar="FILE")
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Override a setting, e.g. teacher.epochs=10.", metavar="K=V")
+    ] = None,
+    device: Annotated[str | None, setting("device")] = None,
+    input_format: InputFormat = "auto",
+    word_column: WordColumn = None,
+    tag_column: TagColumn = None,
+) -> None:
+    """Find labels that look wrong, the most doubtful first. If it is stopped, nothing is written: begin it again."""
+    import json
+
+    from sequst.cli.console import fail, note, results
+    from sequst.cli.progress import make_progress
+    from sequst.cli.tables import suspects_table
+    from sequst.files import atomic_text, require_writable
+    from sequst.training.configuring import load_settings
+
+    require_writable(output, "--output")
+    chosen = load_settings(settings, set_ or (), encoder=encoder, head=head, seed=seed, device=device)
+
+    from sequst.methods.suspects import find_suspects
+    from sequst.training.data import DataFile
+
+    progress = make_progress()
+    try:
+        file = DataFile(labeled, input_format, word_column, tag_column)
+        found = [each.to_dict() for each in find_suspects(file, folds=folds, settings=chosen, progress=progress)]
+    except KeyboardInterrupt:
+        progress.end()
+        fail("stopped; nothing was written", 130)
+    with atomic_text(output) as lines:
+        for rank, record in enumerate(found, 1):
+            lines.write(json.dumps({"rank": rank, **record}, ensure_ascii=False) + "\n")
+    if found[:show]:
+        results.print(suspects_table(found[:show]))
+    results.print(f"{len(found)} labels to look at are in {output}, the most doubtful first")
+    if len(found) > show:
+        note(f"the table shows the first {show}; --show prints more")

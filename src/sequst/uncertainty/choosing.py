@@ -1,0 +1,124 @@
+"""What to label next: the sentences of a pool whose labels would teach a tagger the most."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sequst.corpus.sentence import Sentence
+from sequst.corpus.tags import spans, tags_of
+from sequst.errors import UsageError, nearest
+from sequst.tagger.predicting import Prediction, annotate
+from sequst.tagger.sentence_vectors import sentence_vectors
+from sequst.tagger.tagger import Tagger
+from sequst.uncertainty.passes import require_layers
+from sequst.uncertainty.predicting import PASSES, annotate_with_uncertainty
+from sequst.uncertainty.sentences import Highest, sentence_score
+from sequst.uncertainty.spreading import spread_out
+
+STRATEGIES = ("information-gain", "confidence", "random")
+CANDIDATES = 5
+"""Times the sentences asked for: so many of those with the highest scores are held, to be spread out among."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A sentence to label, what the tagger thinks of it, and its score; a random choice has none."""
+
+    prediction: Prediction
+    score: float | None
+
+    @property
+    def sentence(self) -> Sentence:
+        return self.prediction.sentence
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The entities that the tagger finds, as IOB2 allows them: what is handed out is to be read again."""
+        return tags_of(spans(self.prediction.tags), len(self.prediction.tags))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form of the prediction, its text and its id where there are any, and the score."""
+        record = {**self.prediction.to_dict(), "tags": list(self.tags)}
+        id_, text = record.pop("id"), self.sentence.text
+        return {
+            **({} if id_ is None else {"id": id_}),
+            "score": None if self.score is None else round(self.score, 6),
+            **({} if text is None else {"text": text}),
+            **record,
+        }
+
+
+def choose_next(
+    tagger: Tagger,
+    sentences: Iterable[Sentence],
+    count: int = 50,
+    *,
+    strategy: str = "information-gain",
+    diverse: bool | None = None,
+    passes: int = PASSES,
+    last_layers: int = 0,
+    seed: int = 12,
+    advance: Callable[[int], None] = lambda sentences: None,
+) -> list[Chosen]:
+    """The `count` sentences to label next, or all different ones where there are fewer; the same seed gives the same.
+
+    They are scored by the `information-gain` of their words, by how far their `confidence` is from 1, or drawn at `random`. If
+    `diverse`, as they are unless random, they are spread out. The pool is streamed: no more than `CANDIDATES` times `count`
+    sentences are kept. No two have the same words, and none has no words. `advance` hears of the sentences one by one.
+    """
+    require_choice(count, strategy, passes)
+    require_layers(tagger, last_layers)
+    spread = strategy != "random" if diverse is None else diverse
+    most = CANDIDATES * count if spread else count
+    pool = (sentence for sentence in sentences if sentence.words)
+    if strategy == "random":
+        candidates = _drawn(tagger, pool, most, seed, advance)
+    else:
+        candidates = _best(_scored(tagger, pool, strategy, passes, last_layers, seed), most, advance)
+    if not spread:
+        return candidates
+    scores = [1.0 if each.score is None else each.score for each in candidates]
+    vectors = sentence_vectors(tagger, [each.sentence for each in candidates])
+    return [candidates[place] for place in spread_out(scores, vectors, count)]
+
+
+def require_choice(count: int, strategy: str, passes: int) -> None:
+    """An error where no such choice can be made."""
+    if count < 1:
+        raise UsageError(f"count {count}: choose at least 1 sentence")
+    if strategy not in STRATEGIES:
+        raise UsageError(f"unknown strategy {strategy!r}; {nearest(strategy, STRATEGIES)}")
+    if passes < 1:
+        raise UsageError(f"passes {passes}: at least 1")
+
+
+def _drawn(tagger: Tagger, pool: Iterator[Sentence], most: int, seed: int, advance: Callable[[int], None]) -> list[Chosen]:
+    """Every sentence as likely as another; those that are drawn are tagged, and no other."""
+    draws, held = random.Random(seed), Highest[Sentence](most)
+    for sentence in pool:
+        held.offer(draws.random(), sentence.words, sentence)
+        advance(1)
+    return [Chosen(prediction, None) for prediction in annotate(tagger, [sentence for _, sentence in held.ranked()])]
+
+
+def _best(scored: Iterator[tuple[Prediction, list[float]]], most: int, advance: Callable[[int], None]) -> list[Chosen]:
+    held = Highest[Prediction](most)
+    for prediction, words in scored:
+        held.offer(sentence_score(words), prediction.words, prediction)
+        advance(1)
+    return [Chosen(prediction, score) for score, prediction in held.ranked()]
+
+
+def _scored(
+    tagger: Tagger, pool: Iterator[Sentence], strategy: str, passes: int, last_layers: int, seed: int
+) -> Iterator[tuple[Prediction, list[float]]]:
+    """(prediction, the scores of its words)."""
+    if strategy == "confidence":
+        for prediction in annotate(tagger, pool):
+            yield prediction, [1.0 - confidence for confidence in prediction.confidences]
+        return
+    for uncertain in annotate_with_uncertainty(tagger, pool, passes, seed, last_layers=last_layers):
+        yield uncertain, list(uncertain.information_gains)

@@ -1,0 +1,38 @@
+"""Chosen sentences as text for whoever labels them. To add a format: a function, and a row in WRITERS."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+
+from sequst.errors import UsageError
+from sequst.uncertainty.choosing import Chosen
+
+Writer = Callable[[Iterable[Chosen]], Iterator[str]]
+"""The pieces of a file, in order."""
+
+
+def write_jsonl(chosen: Iterable[Chosen]) -> Iterator[str]:
+    """A line a sentence, with all that is known of it; `sequst train` reads its words and tags."""
+    for each in chosen:
+        yield json.dumps(each.to_dict(), ensure_ascii=False) + "\n"
+
+
+def write_columns(chosen: Iterable[Chosen]) -> Iterator[str]:
+    """A row a word: the word, how likely its tag is, the tag. The score of a sentence has no place there but its order."""
+    for each in chosen:
+        found = each.prediction
+        rows = zip(found.words, found.confidences, each.tags, strict=True)
+        yield "".join(f"{word}\t{confidence:.4f}\t{tag}\n" for word, confidence, tag in rows) + "\n"
+
+
+WRITERS: dict[str, Writer] = {
+    "jsonl": write_jsonl,
+    "conll": write_columns,
+}
+
+
+def find_writer(name: str) -> Writer:
+    if name not in WRITERS:
+        raise UsageError(f"--format {name}: use one of {', '.join(WRITERS)}")
+    return WRITERS[name]

@@ -1,0 +1,114 @@
+"""What to label next, and which labels look wrong, from the outside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sequst.corpus.generated import generate
+from sequst.corpus.reading import read
+from sequst.corpus.writing import write_conll
+from sequst.tagger.tagger import Tagger, labels_of
+
+Cli = Callable[..., Any]
+Write = Callable[..., Path]
+SHORT = ["--set=teacher.min_steps=2", "--set=teacher.epochs=0.01", "--set=teacher.evaluations=1", "--device=cpu"]
+
+
+@pytest.fixture(scope="module")
+def model(tiny_encoder: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tagger with opinions, if with no good ones."""
+    tagger = Tagger.from_encoder(tiny_encoder, labels_of(generate().pool), seed=3)
+    tagger.head.linear.weight.data *= 50
+    folder = tmp_path_factory.mktemp("model") / "model"
+    tagger.save(folder)
+    return folder
+
+
+def text_of(count: int) -> str:
+    return "\n".join(" ".join(sentence.words) for sentence in generate().test[:count]) + "\n"
+
+
+def test_next(model: Path, write: Write, tmp_path: Path, sequst: Cli) -> None:
+    arguments = ["next", model, write("raw.txt", text_of(40)), "--count", 6, "--passes", 3]
+    done = sequst(*arguments, "--output", tmp_path / "one.jsonl")
+    assert done.returncode == 0, done.stderr
+    assert "6 sentences to label are in" in done.stdout
+    records = [json.loads(line) for line in (tmp_path / "one.jsonl").read_text().splitlines()]
+    assert len({tuple(record["words"]) for record in records}) == 6
+    assert all(record["score"] > 0 and len(record["information_gain"]) == len(record["words"]) for record in records)
+    assert records[0]["score"] == max(record["score"] for record in records)
+    sequst(*arguments, "--output", tmp_path / "two.jsonl")
+    assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two.jsonl").read_bytes()
+    sequst(*arguments, "--output", tmp_path / "three.conll", "--format", "conll")
+    assert [s.words for s in read(tmp_path / "three.conll")] == [tuple(record["words"]) for record in records]
+
+
+def test_next_takes_all_where_there_are_fewer_and_says_so(model: Path, tmp_path: Path, sequst: Cli) -> None:
+    arguments = ["next", model, "-", "--strategy", "confidence", "--no-diverse", "--output", tmp_path / "all.jsonl"]
+    done = sequst(*arguments, stdin="We play in Oslo .\nAll tickets are gone .\nWe play in Oslo .\n")
+    assert done.returncode == 0, done.stderr
+    assert "no more than 2 different sentences: all of them are taken" in done.stderr
+    assert len((tmp_path / "all.jsonl").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["next", "MODEL", "empty.txt", "--output", "o"], 1, "empty.txt is empty: no sentence in it to choose from"),
+        (["next", "MODEL", "bad.jsonl", "--output", "o"], 1, "bad.jsonl:2: found words 1"),
+        (["next", "nowhere", "raw.txt", "--output", "o"], 2, "no model in 'nowhere'"),
+        (["next", "MODEL", "none.txt", "--output", "o"], 2, "none.txt: no such file"),
+        (["next", "MODEL", "raw.txt", "--output", "o", "--count", "0"], 2, "count 0"),
+        (["next", "MODEL", "raw.txt", "--output", "o", "--format", "xml"], 2, "--format xml: use one of jsonl, conll"),
+        (["next", "MODEL", "raw.txt", "--output", "o", "--strategy", "gain"], 2, "unknown strategy 'gain'"),
+        (["next", "MODEL", "raw.txt", "--output", "no/o"], 2, "there is no folder"),
+        (["suspects", "few.conll", "--output", "o"], 1, "2 different sentences are too few for 5 folds"),
+        (["suspects", "few.conll", "--output", "o", "--folds", "1"], 2, "1 folds: at least 2"),
+        (["suspects", "empty.txt", "--output", "o"], 1, "empty.txt is empty"),
+        (["suspects", "raw.txt", "--output", "o"], 1, "raw.txt has no tags"),
+        (["suspects", "few.conll", "--output", "o", "--set", "method=sst"], 2, "method sst learns from unlabelled text"),
+        (["suspects", "few.conll", "--output", "o", "--set", "teacher.epoch=1"], 2, "epochs"),
+        (["suspects", "few.conll", "--output", "no/o"], 2, "there is no folder"),
+    ],
+)
+def test_misuse_writes_nothing(
+    arguments: list[str], code: int, message: str, model: Path, write: Write, tmp_path: Path, sequst: Cli
+) -> None:
+    write("raw.txt", "We play in Oslo .\n")
+    write("empty.txt", "")
+    write("bad.jsonl", '{"words": ["a"]}\n{"words": 1}\n')
+    write("few.conll", "Anna B-PER\n\nOslo B-LOC\n")
+    before = sorted(tmp_path.iterdir())
+    done = sequst(*(model if word == "MODEL" else word for word in arguments), cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_suspects(tiny_encoder: str, tmp_path: Path, sequst: Cli) -> None:
+    write_conll(tmp_path / "labeled.conll", generate().pool[:30])
+    arguments = ["suspects", "labeled.conll", "--encoder", tiny_encoder, "--folds", 2, "--show", 3, *SHORT]
+    done = sequst(*arguments, "--output", "suspects.jsonl", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "fold 2 of 2: teacher" in done.stderr
+    records = [json.loads(line) for line in (tmp_path / "suspects.jsonl").read_text().splitlines()]
+    assert [record["rank"] for record in records] == list(range(1, len(records) + 1))
+    assert len(records) > 3
+    assert "the table shows the first 3" in done.stderr
+    rows = done.stdout.splitlines()
+    assert rows[0].split() == ["place", "words", "labelled", "rather"]
+    assert f"{len(records)} labels to look at are in suspects.jsonl" in rows[-1]
+    lines = (tmp_path / "labeled.conll").read_text().splitlines()
+    for record in records:
+        assert record["file"] == "labeled.conll"
+        assert lines[record["line"] - 1].split("\t")[0] == record["words"][record["start"]]
+        doubt = record["alternative_probability"] - record["given_probability"]
+        assert doubt <= records[0]["alternative_probability"] - records[0]["given_probability"] + 1e-6
+    again = sequst(*arguments, "--output", "again.jsonl", cwd=tmp_path)
+    assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "suspects.jsonl").read_bytes(), again.stderr

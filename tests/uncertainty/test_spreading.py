@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sequst.uncertainty.spreading import spread_out
+
+
+def greedy(scores: list[float], vectors: np.ndarray, count: int) -> list[int]:
+    """The same with a matrix of all distances, word for word as the docstring has it."""
+    centred = vectors - vectors.mean(0)
+    unit = centred / np.linalg.norm(centred, axis=1, keepdims=True)
+    distances = 1.0 - unit @ unit.T
+    taken = [int(np.argmax(scores))]
+    while len(taken) < count:
+        rest = [i for i in range(len(scores)) if i not in taken]
+        taken.append(max(rest, key=lambda i: scores[i] * min(distances[i, j] for j in taken)))
+    return taken
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_equals_the_greedy_choice_over_all_distances(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores, vectors = rng.random(40).tolist(), rng.normal(size=(40, 6)) + 3.0
+    assert spread_out(scores, vectors, 12) == greedy(scores, vectors, 12)
+
+
+def test_by_hand() -> None:
+    # four points on a circle around their mean: distances are 0 (itself), 1 (a quarter), 2 (opposite)
+    vectors = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+    assert spread_out([1.0, 0.9, 0.5, 0.3], vectors, 4) == [0, 2, 1, 3]  # 0.9 x 1 < 0.5 x 2
+    assert spread_out([1.0, 0.9, 0.4, 0.3], vectors, 4) == [0, 1, 2, 3]  # 0.9 x 1 > 0.4 x 2
+
+
+def test_near_copies_come_last() -> None:
+    rng = np.random.default_rng(1)
+    vectors = rng.normal(size=(10, 8))
+    copies = np.concatenate([vectors, vectors + 1e-3 * rng.normal(size=(10, 8))])
+    scores = [*[0.5] * 10, *[1.0] * 10]  # the copies have the higher scores
+    first = spread_out(scores, copies, 10)
+    assert sorted(place % 10 for place in first) == list(range(10))
+    assert sorted(spread_out(scores, copies, 20)) == list(range(20))
+
+
+def test_all_alike_nothing_left_and_none() -> None:
+    assert spread_out([0.2, 0.3, 0.1], np.ones((3, 4)), 2) == [1, 0]  # no direction tells them apart
+    assert spread_out([0.0, 0.0], np.eye(2), 9) == [0, 1]
+    assert spread_out([], np.zeros((0, 4)), 3) == []
