@@ -35,6 +35,16 @@ def test_scores_are_there() -> None:
     assert "".join(WRITERS["conll"](CHOSEN[:1])) == "Anna\t0.7500\tB-PER\nsings\t0.5000\tO\n\n"
 
 
+def test_annotation_tools_get_tasks_with_scores() -> None:
+    first, second = json.loads("".join(WRITERS["labelstudio"](CHOSEN)))
+    [prediction] = first["predictions"]
+    assert [(region["value"]["labels"], region["score"]) for region in prediction["result"]] == [(["PER"], 0.75)]
+    assert "annotations" not in second
+    lines = [json.loads(line) for line in "".join(WRITERS["prodigy"](CHOSEN)).splitlines()]
+    assert [line["text"] for line in lines] == ["Anna sings", "in New York"]
+    assert all("answer" not in line for line in lines)
+
+
 def test_an_unknown_format_is_told_the_known_ones() -> None:
-    with pytest.raises(UsageError, match="--format xml: use one of jsonl, conll"):
+    with pytest.raises(UsageError, match="--format xml: use one of jsonl, conll, labelstudio, doccano, prodigy, argilla"):
         find_writer("xml")

@@ -18,7 +18,9 @@ def next_(
     diverse: Annotated[
         bool | None, typer.Option("--diverse/--no-diverse", help="No near-copies together. [default: diverse, unless random]")
     ] = None,
-    format: Annotated[str, typer.Option(help="Of the output: jsonl or conll.")] = "jsonl",
+    format: Annotated[
+        str, typer.Option(help="Of the output: jsonl, conll, labelstudio, doccano, prodigy or argilla.")
+    ] = "jsonl",
     passes: Annotated[int, typer.Option(help="Passes of MC dropout, for the information gain.")] = 20,
     last_layers: Annotated[int, typer.Option(help="Let only the last layers drop out: faster, approximate; 0 for all.")] = 0,
     seed: Annotated[int, typer.Option(help="Decides the passes and the draw.")] = 12,

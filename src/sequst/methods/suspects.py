@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import tempfile
 from collections import defaultdict
@@ -14,7 +15,7 @@ from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import types_of
 from sequst.errors import SequstError, UsageError, shorten
 from sequst.methods.registry import find_method
-from sequst.methods.running import Source, overridden, train
+from sequst.methods.running import AUTO, Source, overridden, train
 from sequst.tagger.tagger import Tagger
 from sequst.training.data import DataFile
 from sequst.training.progress import Progress, Silent
@@ -48,6 +49,8 @@ def find_suspects(
 
 def judge(sentences: Sequence[Sentence], folds: int, settings: Settings, progress: Progress) -> list[Judged]:
     """Every sentence with what a tagger that has learnt the other folds makes of it, in their order."""
+    if settings.method == AUTO:
+        settings = dataclasses.replace(settings, method="finetune")
     if find_method(settings.method).unlabeled:
         raise UsageError(f"method {settings.method} learns from unlabelled text, and there is none here; use finetune")
     fold = fold_of(sentences, folds, derive(settings.seed, "folds"))

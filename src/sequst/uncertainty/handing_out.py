@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import json
 from collections.abc import Callable, Iterable, Iterator
 
+from sequst.corpus.sentence import Sentence
+from sequst.corpus.writing import TASKS, tasks
 from sequst.errors import UsageError
 from sequst.uncertainty.choosing import Chosen
 
@@ -26,9 +30,21 @@ def write_columns(chosen: Iterable[Chosen]) -> Iterator[str]:
         yield "".join(f"{word}\t{confidence:.4f}\t{tag}\n" for word, confidence, tag in rows) + "\n"
 
 
+def write_tasks(format: str, chosen: Iterable[Chosen]) -> Iterator[str]:
+    """What an annotation tool imports, with what the tagger thinks of it; the score of a sentence is its place in the file."""
+
+    def scored() -> Iterator[tuple[Sentence, list[float]]]:
+        for each in chosen:
+            scores = [round(entity.confidence, 6) for entity in each.prediction.entities]
+            yield dataclasses.replace(each.sentence, tags=each.tags), scores
+
+    return tasks(format, scored())
+
+
 WRITERS: dict[str, Writer] = {
     "jsonl": write_jsonl,
     "conll": write_columns,
+    **{name: functools.partial(write_tasks, name) for name in TASKS},
 }
 
 
