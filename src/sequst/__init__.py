@@ -20,7 +20,7 @@ _PLACES = {
     "generate": "sequst.corpus.generated",
     "SequstError": "sequst.errors",
     "Tagger": "sequst.tagger.tagger",
-    "Prediction": "sequst.tagger.predicting",
+    "Prediction": "sequst.tagger.prediction",
     "evaluate": "sequst.evaluation.evaluating",
     "Settings": "sequst.training.settings",
     "load_settings": "sequst.training.configuring",
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from sequst.errors import SequstError
     from sequst.evaluation.evaluating import evaluate
     from sequst.methods.running import resume, train
-    from sequst.tagger.predicting import Prediction
+    from sequst.tagger.prediction import Prediction
     from sequst.tagger.tagger import Tagger
     from sequst.training.configuring import load_settings
     from sequst.training.settings import Settings

@@ -12,7 +12,8 @@ from sequst.corpus.tags import spans, types_of
 from sequst.errors import SequstError, shorten
 from sequst.evaluation.calibration import Bin, expected_calibration_error, reliability
 from sequst.evaluation.spans import Counts, SpanScores, score_spans
-from sequst.tagger.predicting import Prediction, annotate
+from sequst.tagger.predicting import annotate
+from sequst.tagger.prediction import Prediction
 from sequst.tagger.tagger import Tagger
 
 
