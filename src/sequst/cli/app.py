@@ -11,6 +11,7 @@ from sequst.cli.check import check
 from sequst.cli.demo import demo
 from sequst.cli.evaluate import evaluate
 from sequst.cli.experiment import experiment
+from sequst.cli.export import export
 from sequst.cli.methods import methods
 from sequst.cli.predict import predict
 from sequst.cli.sample import sample
@@ -35,6 +36,6 @@ def root(
     """Sequence taggers from a few labelled sentences and a pile of raw text."""
 
 
-for verb in (train, predict, evaluate, check, sample, demo, methods, benchmarks, settings):
+for verb in (train, predict, evaluate, export, check, sample, demo, methods, benchmarks, settings):
     app.command()(verb)
 app.add_typer(experiment, name="experiment")
