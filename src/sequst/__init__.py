@@ -20,7 +20,7 @@ _PLACES = {
     "generate": "sequst.corpus.generated",
     "SequstError": "sequst.errors",
     "Tagger": "sequst.tagger.tagger",
-    "Prediction": "sequst.tagger.predicting",
+    "Prediction": "sequst.tagger.prediction",
     "evaluate": "sequst.evaluation.evaluating",
     "choose_next": "sequst.uncertainty.choosing",
     "Settings": "sequst.training.settings",
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from sequst.integrations.labeler import Labeler
     from sequst.methods.running import resume, train
     from sequst.methods.suspects import find_suspects
-    from sequst.tagger.predicting import Prediction
+    from sequst.tagger.prediction import Prediction
     from sequst.tagger.tagger import Tagger
     from sequst.training.configuring import load_settings
     from sequst.training.settings import Settings

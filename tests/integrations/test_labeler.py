@@ -14,7 +14,7 @@ from sequst.errors import UsageError
 from sequst.evaluation.evaluating import evaluate
 from sequst.integrations.labeler import Labeler
 from sequst.tagger.drawing import html
-from sequst.tagger.predicting import Prediction
+from sequst.tagger.prediction import Prediction
 from sequst.tagger.tagger import Tagger
 from sequst.training.configuring import nested
 

@@ -5,7 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sequst.tagger.batches import IGNORED, collate, plan
+from sequst.tagger.batches import IGNORED, collate
+from sequst.tagger.planning import plan
 from sequst.tagger.windows import Window
 
 LENGTHS = st.lists(st.integers(1, 64), min_size=1, max_size=80)

@@ -8,7 +8,7 @@ import pytest
 from sequst.corpus.reading import read
 from sequst.corpus.sentence import Sentence
 from sequst.errors import UsageError
-from sequst.tagger.predicting import Prediction
+from sequst.tagger.prediction import Prediction
 from sequst.uncertainty.choosing import Chosen
 from sequst.uncertainty.handing_out import WRITERS, find_writer
 

@@ -9,7 +9,7 @@ import pytest
 
 from sequst.corpus.generated import generate
 from sequst.corpus.sentence import Sentence
-from sequst.tagger.predicting import Prediction
+from sequst.tagger.prediction import Prediction
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.beliefs import form_beliefs
 from sequst.uncertainty.predicting import annotate_with_uncertainty

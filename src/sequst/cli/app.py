@@ -12,6 +12,7 @@ from sequst.cli.convert import convert
 from sequst.cli.demo import demo
 from sequst.cli.evaluate import evaluate
 from sequst.cli.experiment import experiment
+from sequst.cli.export import export
 from sequst.cli.methods import methods
 from sequst.cli.next import next_
 from sequst.cli.predict import predict
@@ -38,6 +39,6 @@ def root(
     """Sequence taggers from a few labelled sentences and a pile of raw text."""
 
 
-for verb in (train, predict, evaluate, next_, suspects, check, sample, convert, demo, methods, benchmarks, settings):
+for verb in (train, predict, evaluate, export, next_, suspects, check, sample, convert, demo, methods, benchmarks, settings):
     app.command(verb.__name__.rstrip("_"))(verb)  # some are words of Python too
 app.add_typer(experiment, name="experiment")

@@ -29,9 +29,17 @@ def evaluate(
         note(line)
 
     from sequst.evaluation import evaluating
-    from sequst.tagger.tagger import Tagger
+    from sequst.integrations.onnx.folder import is_exported
 
-    evaluation = evaluating.evaluate(Tagger.load(model, device), sentences)
+    if is_exported(model):
+        from sequst.integrations.onnx.tagger import OnnxTagger
+
+        exported = OnnxTagger.load(model)
+        evaluation = evaluating.evaluation_of(list(exported.annotate(sentences)), exported.types)
+    else:
+        from sequst.tagger.tagger import Tagger
+
+        evaluation = evaluating.evaluate(Tagger.load(model, device), sentences)
     for type_, count in evaluation.unknown_types.items():
         note(f"warning: the model does not know the type {type_}; its {count} entities count as missed")
     if as_json:

@@ -9,7 +9,7 @@ from sequst.cli.options import Device, InputFormat, WordColumn
 
 if TYPE_CHECKING:
     from sequst.corpus.sentence import Sentence
-    from sequst.tagger.predicting import Prediction
+    from sequst.tagger.prediction import Prediction
 
 
 def predict(
@@ -53,19 +53,8 @@ def predict(
     if how.reason != "as told":
         note(f"{source.name}: read as {how}")
 
-    from sequst.tagger.predicting import annotate
-    from sequst.tagger.tagger import Tagger
-    from sequst.uncertainty.passes import require_layers
-    from sequst.uncertainty.predicting import annotate_with_uncertainty
-
-    tagger = Tagger.load(model, device)
-    require_layers(tagger, last_layers)
-    sentences = stream(source, how)
-    predictions = (
-        annotate_with_uncertainty(tagger, sentences, passes, last_layers=last_layers)
-        if uncertainty
-        else annotate(tagger, sentences)
-    )
+    annotate = _annotator(model, device, passes if uncertainty else 0, last_layers)
+    predictions = annotate(stream(source, how))
     progress = make_progress()
     with contextlib.ExitStack() as stack:
         if output is None:
@@ -103,3 +92,30 @@ def _pieces(format: str, predictions: Iterable[Prediction], advance: Callable[[]
         else:
             yield conll_block(prediction.words, prediction.tags)
         advance()
+
+
+def _annotator(model: str, device: str, passes: int, last_layers: int) -> Callable[[Iterable[Sentence]], Iterator[Prediction]]:
+    """What tags sentences: the model in the folder, or its export, which is run without torch."""
+    from sequst.errors import UsageError
+    from sequst.integrations.onnx.folder import is_exported
+
+    if is_exported(model):
+        if passes or last_layers:
+            flag = "--uncertainty" if passes else "--last-layers"
+            raise UsageError(f"{flag} needs dropout, which an export does not have; name the folder that {model} was made from")
+        if device == "cuda":
+            raise UsageError("--device cuda: an export is run on the CPU; name the folder that it was made from")
+        from sequst.integrations.onnx.tagger import OnnxTagger
+
+        return OnnxTagger.load(model).annotate
+
+    from sequst.tagger.predicting import annotate
+    from sequst.tagger.tagger import Tagger
+    from sequst.uncertainty.passes import require_layers
+    from sequst.uncertainty.predicting import annotate_with_uncertainty
+
+    tagger = Tagger.load(model, device)
+    require_layers(tagger, last_layers)
+    if passes:
+        return lambda sentences: annotate_with_uncertainty(tagger, sentences, passes, last_layers=last_layers)
+    return lambda sentences: annotate(tagger, sentences)

@@ -12,6 +12,7 @@ from rich.table import Table
 from sequst.cli.console import note, results
 
 if TYPE_CHECKING:
+    from sequst.integrations.onnx.comparing import Measured
     from sequst.methods.running import Result
 
 
@@ -49,6 +50,21 @@ def print_scores(scores: dict[str, Any]) -> None:
     results.print(scores_table(scores))
     ece = "no entity predicted" if scores["ece"] is None else f"{scores['ece']:.2f}"
     results.print(f"{scores['sentences']} sentences; expected calibration error of the entities: {ece}")
+
+
+def print_measured(ways: Mapping[str, Measured]) -> None:
+    """How fast each way to tag is, and what it changes; the last beside the one before it."""
+    scored = any(measured.f1 is not None for measured in ways.values())
+    table = Table("", "words/s", "tags changed", *(["F1"] if scored else []), box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for number, (name, measured) in enumerate(ways.items()):
+        changed = f"{measured.changed:.2f} %" if number else ""
+        f1 = [f"{measured.f1:.2f}"] if measured.f1 is not None else []
+        table.add_row(name, f"{measured.words_a_second:,.0f}", changed, *f1)
+    results.print(table)
+    (before, slower), (name, faster) = list(ways.items())[-2:]
+    results.print(f"{name}: {faster.words_a_second / slower.words_a_second:.2f} times the speed of {before}")
 
 
 def _kept(summary: Mapping[str, Any]) -> str:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans, types_of
 from sequst.errors import SequstError, shorten
 from sequst.evaluation.calibration import Bin, expected_calibration_error, reliability
 from sequst.evaluation.spans import Counts, SpanScores, f1_interval, score_spans
-from sequst.tagger.predicting import Prediction, annotate
-from sequst.tagger.tagger import Tagger
+from sequst.tagger.prediction import Prediction
+
+if TYPE_CHECKING:
+    from sequst.tagger.tagger import Tagger
 
 
 @dataclass(frozen=True)
@@ -67,20 +69,28 @@ def _scores(counts: Counts) -> dict[str, float | int]:
 
 def evaluate(tagger: Tagger, sentences: Sequence[Sentence]) -> Evaluation:
     """Tag the sentences and compare with the tags they carry, which all must have."""
+    from sequst.tagger.predicting import annotate
+
     untagged = next((sentence for sentence in sentences if sentence.tags is None), None)
     if untagged is not None:
         raise SequstError(f"a sentence without tags cannot be scored: {shorten(' '.join(untagged.words))}")
-    gold = [sentence.tags or () for sentence in sentences]
-    predictions = list(annotate(tagger, sentences))
+    return evaluation_of(list(annotate(tagger, sentences)), tagger.types)
+
+
+def evaluation_of(predictions: Sequence[Prediction], types: Iterable[str]) -> Evaluation:
+    """Predictions against the tags that their sentences carry; `types` are those that the tagger knows."""
+    gold = [prediction.sentence.tags or () for prediction in predictions]
     confidences, correct = _judged(predictions, gold)
     scores = score_spans(gold, (prediction.tags for prediction in predictions))
-    unknown = {type_: scores.types[type_].fn for type_ in unknown_types(tagger.types, gold)}
+    unknown = {type_: scores.types[type_].fn for type_ in unknown_types(types, gold)}
     predicted: list[Sequence[str]] = [prediction.tags for prediction in predictions]
-    return Evaluation(scores, reliability(confidences, correct), len(sentences), unknown, (list(gold), predicted))
+    return Evaluation(scores, reliability(confidences, correct), len(predictions), unknown, (list(gold), predicted))
 
 
 def judged_entities(tagger: Tagger, sentences: Sequence[Sentence]) -> tuple[list[float], list[bool]]:
     """(the confidence of every entity that the tagger finds, whether it is right)."""
+    from sequst.tagger.predicting import annotate
+
     return _judged(list(annotate(tagger, sentences)), [sentence.tags or () for sentence in sentences])
 
 

@@ -1,1 +1,1 @@
-"""Thin adapters to other tools. Empty so far."""
+"""Thin adapters to other tools."""

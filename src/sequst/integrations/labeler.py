@@ -18,7 +18,7 @@ from sequst.integrations.hub import push_to_hub
 from sequst.integrations.notebook import HtmlProgress, in_notebook
 from sequst.methods.running import Result, Source, train
 from sequst.tagger.drawing import card
-from sequst.tagger.predicting import as_sentences
+from sequst.tagger.prediction import as_sentences
 from sequst.tagger.saving import FACTS
 from sequst.tagger.tagger import Tagger
 from sequst.training.configuring import from_dict, nested

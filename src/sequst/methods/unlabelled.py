@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sequst.corpus.sentence import Sentence
-from sequst.tagger.batches import Batch, collate, plan
+from sequst.tagger.batches import Batch, collate
+from sequst.tagger.planning import plan
 from sequst.tagger.tagger import Tagger
 from sequst.training.loop import MAX_TOKENS
 from sequst.training.seeds import derive

@@ -1,10 +1,8 @@
-"""Windows -> batches: of like length, within a budget of tokens, in an order that the seed decides."""
+"""Windows -> batches of tensors; `planning` says which windows go together."""
 
 from __future__ import annotations
 
 import functools
-import itertools
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from sequst.tagger.planning import padded
 from sequst.tagger.windows import Window
 
 if TYPE_CHECKING:
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
 
 IGNORED = -100
 """The label of a word that a loss must not see: padding, or a word that another window owns."""
-
-_POOL = 16
-"""Training sorts by length within stretches of this many batches: little padding, and still a shuffled order."""
 
 
 class Rows(NamedTuple):
@@ -116,36 +112,6 @@ def moved(x: Tensor, device: torch.device) -> Tensor:
     return x.pin_memory().to(device, non_blocking=True) if device.type == "cuda" and not x.is_cuda else x.to(device)
 
 
-def plan(lengths: Sequence[int], *, max_rows: int, max_tokens: int, seed: int | None = None) -> list[list[int]]:
-    """Which rows go together. Every row occurs once; rows x longest stays within `max_tokens` (a single row may exceed it).
-
-    Without a seed rows are sorted by length over all; with one they are shuffled, sorted within pools, and so are the batches.
-    """
-    order = list(range(len(lengths)))
-    if seed is None:
-        order.sort(key=lambda i: lengths[i])
-        return _cut(order, lengths, max_rows, max_tokens)
-    rng = random.Random(seed)
-    rng.shuffle(order)
-    batches: list[list[int]] = []
-    for start in range(0, len(order), _POOL * max_rows):
-        pool = sorted(order[start : start + _POOL * max_rows], key=lambda i: lengths[i])
-        batches += _cut(pool, lengths, max_rows, max_tokens)
-    rng.shuffle(batches)
-    return batches
-
-
-def _cut(order: list[int], lengths: Sequence[int], max_rows: int, max_tokens: int) -> list[list[int]]:
-    batches: list[list[int]] = []
-    for i in order:
-        # lengths rise, so the newest row is the longest
-        if batches and len(batches[-1]) < max_rows and (len(batches[-1]) + 1) * lengths[i] <= max_tokens:
-            batches[-1].append(i)
-        else:
-            batches.append([i])
-    return batches
-
-
 def collate(
     windows: Sequence[Window],
     rows: list[int],
@@ -156,8 +122,8 @@ def collate(
     """The batch of these rows of `windows`; `labels` and `selected` are per sentence, without `selected` all words count."""
     chosen = [windows[i] for i in rows]
     lengths = [len(window.heads) for window in chosen]
-    input_ids, taken = _padded([window.ids for window in chosen], pad)
-    heads, word_mask = _padded([window.heads for window in chosen], 0)
+    input_ids, taken = padded([window.ids for window in chosen], pad)
+    heads, word_mask = padded([window.heads for window in chosen], 0)
     starts, ends = np.array([window.owned for window in chosen]).T[..., None]
     places = np.arange(heads.shape[1])
     owned = (starts <= places) & (places < ends)
@@ -177,15 +143,6 @@ def collate(
         torch.from_numpy(word_mask), torch.from_numpy(owned), targets, counts, opens, rows, lengths,
         [len(window.ids) for window in chosen], torch.from_numpy(np.flatnonzero(owned)), _spellings(chosen, heads.shape[1]),
     )  # fmt: skip
-
-
-def _padded(lists: list[list[int]], pad: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """(B, L): the lists as rows, and which of their places are taken."""
-    lengths = np.array([len(each) for each in lists])
-    taken = np.arange(lengths.max()) < lengths[:, None]
-    rows = np.full(taken.shape, pad, dtype=np.int64)
-    rows[taken] = np.fromiter(itertools.chain.from_iterable(lists), np.int64, int(lengths.sum()))
-    return rows, taken
 
 
 def _spellings(windows: list[Window], most: int) -> Tensor | None:

@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sequst.tagger.predicting import Prediction
+    from sequst.tagger.prediction import Prediction
 
 _MARK = (
     '<mark style="background:hsla({hue},70%,60%,{strength:.2f});color:inherit;padding:.1em .3em;border-radius:.3em" '

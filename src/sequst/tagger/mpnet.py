@@ -17,7 +17,7 @@ class PlacedEncoder(MPNetEncoder):  # type: ignore[misc]
         if position_ids is not None:
             return super().compute_position_bias(x, position_ids, num_buckets)  # type: ignore[no-any-return]
         bias = self.relative_attention_bias(self._buckets(x.shape[1], num_buckets, x.device))  # (L, L, heads)
-        return bias.permute(2, 0, 1).unsqueeze(0).expand(len(x), -1, -1, -1)  # type: ignore[no-any-return]
+        return bias.permute(2, 0, 1).unsqueeze(0).expand(x.shape[0], -1, -1, -1)  # type: ignore[no-any-return]
 
     def _buckets(self, length: int, count: int, device: torch.device) -> Tensor:
         """(L, L): a corner of those that it remembers, which are enough for any sentence that it takes."""

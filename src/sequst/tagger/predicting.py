@@ -4,93 +4,23 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from sequst.corpus.plain import sentence_from_text
 from sequst.corpus.sentence import Sentence
-from sequst.corpus.tags import spans
-from sequst.errors import UsageError, shorten
-from sequst.tagger.batches import Batch, collate, plan
+from sequst.tagger.batches import Batch, collate
 from sequst.tagger.cores import on_all_cores
 from sequst.tagger.forward import forward_of
-from sequst.tagger.trust import AS_IT_IS, Trust
+from sequst.tagger.planning import plan
+from sequst.tagger.prediction import CHUNK, Prediction
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sequst.tagger.tagger import Tagger
-
-CHUNK = 4096
-"""Sentences held at once when streaming; batches are sorted by length within a chunk."""
-
-SHAPES = (
-    "a text (str), the words of one sentence (a list or tuple of strings without spaces), a Sentence, "
-    "or a list of texts, of lists of words or of Sentences"
-)
-
-
-class Entity(NamedTuple):
-    """Words start to end (exclusive) of a sentence, their text, and how likely the tagger thinks it is right."""
-
-    type: str
-    start: int
-    end: int
-    text: str
-    confidence: float
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """The tags of a sentence, the probability of each, and the entities read from them leniently."""
-
-    sentence: Sentence
-    tags: tuple[str, ...]
-    confidences: tuple[float, ...]
-    trust: Trust = AS_IT_IS
-    """What the confidence of an entity is made with."""
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        return self.sentence.words
-
-    @property
-    def entities(self) -> list[Entity]:
-        return [
-            Entity(type_, start, end, self.sentence.excerpt(start, end), self.trust.confidence(self.confidences[start:end]))
-            for type_, start, end in spans(self.tags)
-        ]
-
-    def _repr_html_(self) -> str:
-        """How a notebook shows it."""
-        from sequst.tagger.drawing import html
-
-        return html(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON form that `sequst predict` writes; character offsets are null where the input was words."""
-        offsets = self.sentence.offsets
-        return {
-            "id": self.sentence.id,
-            "words": list(self.words),
-            "tags": list(self.tags),
-            "entities": [
-                {
-                    "type": entity.type,
-                    "start": entity.start,
-                    "end": entity.end,
-                    "start_char": offsets[entity.start][0] if offsets is not None else None,
-                    "end_char": offsets[entity.end - 1][1] if offsets is not None else None,
-                    "text": entity.text,
-                    "confidence": round(entity.confidence, 6),
-                }
-                for entity in self.entities
-            ],
-        }
 
 
 class WordLabels(NamedTuple):
@@ -182,34 +112,3 @@ def annotate(tagger: Tagger, sentences: Iterable[Sentence], chunk: int = CHUNK) 
         confidences = found.confidences.tolist()
         for sentence, (start, end) in zip(held, itertools.pairwise(found.starts.tolist()), strict=True):
             yield Prediction(sentence, tuple(tags[start:end]), tuple(confidences[start:end]), tagger.trust)
-
-
-def as_sentences(inputs: Any) -> tuple[list[Sentence], bool]:
-    """(sentences, whether the input was a single one).
-
-    A list of strings is one sentence of words where none of them holds white space, and a list of texts otherwise; a list of
-    lists of words, or `Sentence` objects, leave no doubt.
-    """
-    if isinstance(inputs, str | tuple | Sentence) or _is_words(inputs):
-        return [_as_sentence(inputs, 1)], True
-    if isinstance(inputs, list):
-        return [_as_sentence(item, i) for i, item in enumerate(inputs, 1)], False
-    raise UsageError(f"cannot tag {shorten(inputs)}; give {SHAPES}")
-
-
-def _as_sentence(item: Any, id_: int) -> Sentence:
-    if isinstance(item, Sentence):
-        return item
-    if isinstance(item, str):
-        return sentence_from_text(item, id_)
-    if isinstance(item, list | tuple) and all(isinstance(word, str) and word for word in item):
-        return Sentence(tuple(item), None, id_)
-    raise UsageError(f"cannot tag {shorten(item)}; give {SHAPES}")
-
-
-def _is_words(inputs: Any) -> bool:
-    return (
-        isinstance(inputs, list)
-        and bool(inputs)
-        and all(isinstance(word, str) and word and not any(map(str.isspace, word)) for word in inputs)
-    )

@@ -69,6 +69,8 @@ def load(folder: str | Path) -> Tagger:
     """A tagger from its folder; its weights are read from safetensors only, and nothing in it is executed."""
     folder = Path(folder)
     if not _holds_a_model(folder):
+        if (folder / "model.onnx").is_file():
+            raise UsageError(f"{folder} is an export for onnxruntime; name the model that it was made from")
         nested = folder / "model"
         hint = f"; did you mean {nested}?" if _holds_a_model(nested) else "; name a folder that `sequst train` or `save` wrote"
         raise UsageError(f"no model in {shorten(str(folder))}: it has no {CONFIG} and no {SHAPE}{hint}")

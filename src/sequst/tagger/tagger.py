@@ -20,7 +20,7 @@ from sequst.tagger.shape import BiLstmShape
 from sequst.tagger.trust import AS_IT_IS, Trust
 
 if TYPE_CHECKING:
-    from sequst.tagger.predicting import Prediction
+    from sequst.tagger.prediction import Prediction
 
 
 DEVICES = ("auto", "cpu", "cuda")
@@ -150,8 +150,9 @@ class Tagger(nn.Module):
     @overload
     def predict(self, inputs: list[Any]) -> Prediction | list[Prediction]: ...
     def predict(self, inputs: Any) -> Prediction | list[Prediction]:
-        """Tag a text, a list of words, a `Sentence`, or a list of any of them; see `sequst.tagger.predicting.as_sentences`."""
-        from sequst.tagger.predicting import annotate, as_sentences
+        """Tag a text, a list of words, a `Sentence`, or a list of any of them; see `sequst.tagger.prediction.as_sentences`."""
+        from sequst.tagger.predicting import annotate
+        from sequst.tagger.prediction import as_sentences
 
         sentences, single = as_sentences(inputs)
         predictions = list(annotate(self, sentences))

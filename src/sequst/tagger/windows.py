@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sequst.errors import UsageError
 
@@ -105,14 +105,30 @@ _REMEMBERED = 200_000
 """Words whose sub-words are remembered before all are forgotten."""
 
 
-class SubwordSplitter(Splitter):
-    """The sub-words of a tokenizer, with the special tokens that it puts around a sentence."""
+class SpecialTokens(NamedTuple):
+    """What a tokenizer puts before and after a sentence, and what stands for a word of which it makes nothing."""
 
-    def __init__(self, tokenizer: Any, max_length: int, overlap: int) -> None:
-        self.tokenizer = tokenizer
-        self._known: dict[str, list[int]] = {}
+    prefix: list[int]
+    suffix: list[int]
+    unknown: int
+
+    @classmethod
+    def of(cls, tokenizer: Any) -> SpecialTokens:
+        """Those of a tokenizer of transformers."""
+        plain = tokenizer(["a"], is_split_into_words=True, add_special_tokens=False)["input_ids"]
+        full = tokenizer(["a"], is_split_into_words=True)["input_ids"]
+        at = next(i for i in range(len(full)) if full[i : i + len(plain)] == plain)
         candidates = (tokenizer.unk_token_id, tokenizer.mask_token_id, tokenizer.pad_token_id, 0)
-        super().__init__(max_length, overlap, *_special_tokens(tokenizer), next(i for i in candidates if i is not None))
+        return cls(full[:at], full[at + len(plain) :], next(i for i in candidates if i is not None))
+
+
+class BackendSplitter(Splitter):
+    """The sub-words of a tokenizer of the library `tokenizers`, which is what cuts words behind every fast tokenizer."""
+
+    def __init__(self, backend: Any, special: SpecialTokens, max_length: int, overlap: int) -> None:
+        self.backend, self.special = backend, special
+        self._known: dict[str, list[int]] = {}
+        super().__init__(max_length, overlap, *special)
 
     def subwords(self, sentences: Sequence[Sequence[str]]) -> list[list[list[int]]]:
         """As the tokenizer has them; of some words, such as those of control characters, it makes nothing.
@@ -124,7 +140,7 @@ class SubwordSplitter(Splitter):
         known = self._known  # another thread may begin anew meanwhile; what is in it is whole
         new = list({word for words in sentences for word in words if word not in known})
         if new:
-            [encoding] = self.tokenizer([new], is_split_into_words=True, add_special_tokens=False, verbose=False).encodings
+            encoding = self.backend.encode(new, is_pretokenized=True, add_special_tokens=False)
             found: dict[str, list[int]] = {word: [] for word in new}
             for word, id_ in zip(encoding.word_ids, encoding.ids, strict=True):
                 if word is not None:
@@ -133,9 +149,9 @@ class SubwordSplitter(Splitter):
         return [[known[word] for word in words] for words in sentences]
 
 
-def _special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:
-    """What the tokenizer puts before and after a sentence."""
-    plain = tokenizer(["a"], is_split_into_words=True, add_special_tokens=False)["input_ids"]
-    full = tokenizer(["a"], is_split_into_words=True)["input_ids"]
-    at = next(i for i in range(len(full)) if full[i : i + len(plain)] == plain)
-    return full[:at], full[at + len(plain) :]
+class SubwordSplitter(BackendSplitter):
+    """The sub-words of a fast tokenizer of transformers, with the special tokens that it puts around a sentence."""
+
+    def __init__(self, tokenizer: Any, max_length: int, overlap: int) -> None:
+        self.tokenizer = tokenizer
+        super().__init__(tokenizer.backend_tokenizer, SpecialTokens.of(tokenizer), max_length, overlap)

@@ -13,7 +13,8 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from sequst.tagger.batches import Batch, collate, plan
+from sequst.tagger.batches import Batch, collate
+from sequst.tagger.planning import plan
 from sequst.tagger.tagger import Tagger
 from sequst.tagger.windows import Window
 from sequst.training.averaging import Averaged

@@ -10,7 +10,8 @@ from typing import Any
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans, tags_of
 from sequst.errors import UsageError, nearest
-from sequst.tagger.predicting import Prediction, annotate
+from sequst.tagger.predicting import annotate
+from sequst.tagger.prediction import Prediction
 from sequst.tagger.sentence_vectors import sentence_vectors
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.passes import require_layers

@@ -12,7 +12,7 @@ from typing import Any
 
 from sequst.corpus.sentence import Sentence
 from sequst.tagger.forward import Forward
-from sequst.tagger.predicting import CHUNK, Prediction
+from sequst.tagger.prediction import CHUNK, Prediction
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.beliefs import Beliefs, form_beliefs
 

@@ -1,0 +1,68 @@
+"""What lies in an exported folder.
+
+model.onnx               from sub-words to the scores of words
+tokenizer.json           what cuts words, for the library `tokenizers`
+transitions.safetensors  of a CRF, or of tags that IOB2 allows; else it is not there
+sequst.json              the labels, the windows, how confidences are made
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from sequst.errors import SequstError
+from sequst.files import read_json, write_json
+from sequst.tagger.trust import Trust
+from sequst.tagger.windows import SpecialTokens
+
+GRAPH = "model.onnx"
+TOKENIZER = "tokenizer.json"
+TRANSITIONS = "transitions.safetensors"
+FACTS = "sequst.json"
+
+
+def is_exported(folder: str | Path) -> bool:
+    """Whether the folder holds an exported tagger."""
+    return (Path(folder) / GRAPH).is_file()
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What sequst.json says."""
+
+    labels: Sequence[str]
+    head: str
+    precision: str
+    max_length: int
+    overlap: int
+    special: SpecialTokens
+    pad: int
+    trust: Trust
+
+    def save(self, folder: Path, about: dict[str, Any]) -> None:
+        """Beside what else is to be known `about` the tagger."""
+        tuples = {"special": self.special._asdict(), "trust": self.trust._asdict()}
+        write_json(folder / FACTS, {**about, **asdict(self), **tuples})
+
+    @classmethod
+    def load(cls, folder: Path) -> Facts:
+        path = folder / FACTS
+        found = read_json(path)
+        try:
+            return cls(
+                labels=[str(label) for label in found["labels"]],
+                head=str(found["head"]),
+                precision=str(found["precision"]),
+                max_length=int(found["max_length"]),
+                overlap=int(found["overlap"]),
+                special=SpecialTokens(**found["special"]),
+                pad=int(found["pad"]),
+                trust=Trust(**found["trust"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise SequstError(
+                f"{path}: not what sequst writes ({type(error).__name__}: {error}); export the model again"
+            ) from None

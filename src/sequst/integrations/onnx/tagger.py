@@ -1,0 +1,120 @@
+"""An exported tagger: the predictions of the one it was made from, by onnxruntime, on the CPU, without torch."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from sequst.corpus.sentence import Sentence
+from sequst.corpus.tags import types_of
+from sequst.errors import SequstError, UsageError, shorten
+from sequst.extras import needed
+from sequst.integrations.onnx.decoding import Transitions, decode
+from sequst.integrations.onnx.folder import GRAPH, TOKENIZER, TRANSITIONS, Facts, is_exported
+from sequst.tagger.planning import padded, plan
+from sequst.tagger.prediction import CHUNK, Prediction, as_sentences
+from sequst.tagger.windows import BackendSplitter, Window
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+TOKENS = 2048
+"""Sub-words in a batch."""
+
+
+class OnnxTagger:
+    """Loads what `sequst export` wrote; `predict` takes what that of `Tagger` takes."""
+
+    def __init__(self, facts: Facts, graph: Graph, splitter: BackendSplitter, transitions: Transitions | None) -> None:
+        self.labels, self.trust = list(facts.labels), facts.trust
+        self.precision = facts.precision
+        self._marginal = facts.head == "crf"
+        self._pad, self._graph, self._splitter, self._transitions = facts.pad, graph, splitter, transitions
+
+    @classmethod
+    def load(cls, folder: str | Path) -> OnnxTagger:
+        """From its folder; nothing in it is executed but the graph."""
+        folder = Path(folder)
+        if not is_exported(folder):
+            raise UsageError(f"no exported model in {shorten(str(folder))}: it has no {GRAPH}; make one with `sequst export`")
+        facts, graph = Facts.load(folder), Graph(folder / GRAPH)
+        try:
+            backend = needed("tokenizers", "onnx").Tokenizer.from_file(str(folder / TOKENIZER))
+            splitter = BackendSplitter(backend, facts.special, facts.max_length, facts.overlap)
+            chain = folder / TRANSITIONS
+            transitions = Transitions.load(chain, len(facts.labels)) if chain.is_file() or facts.head == "crf" else None
+        except SequstError:
+            raise
+        except Exception as error:  # tokenizers and safetensors have exceptions of their own
+            raise SequstError(f"cannot load the model in {folder}: {error}; export it again") from error
+        return cls(facts, graph, splitter, transitions)
+
+    @property
+    def types(self) -> list[str]:
+        return types_of([self.labels])
+
+    @overload
+    def predict(self, inputs: str | tuple[str, ...] | Sentence) -> Prediction: ...
+    @overload
+    def predict(self, inputs: list[Any]) -> Prediction | list[Prediction]: ...
+    def predict(self, inputs: Any) -> Prediction | list[Prediction]:
+        """Tag a text, a list of words, a `Sentence`, or a list of any of them; see `sequst.tagger.prediction.as_sentences`."""
+        sentences, single = as_sentences(inputs)
+        predictions = list(self.annotate(sentences))
+        return predictions[0] if single else predictions
+
+    def annotate(self, sentences: Iterable[Sentence], chunk: int = CHUNK) -> Iterator[Prediction]:
+        """Predictions one by one, in order; holds `chunk` sentences at a time."""
+        stream = iter(sentences)
+        while held := list(itertools.islice(stream, chunk)):
+            labels, confidences = self._label(held)
+            begin = 0
+            for sentence in held:
+                words = slice(begin, begin + len(sentence))
+                tags = tuple(self.labels[label] for label in labels[words].tolist())
+                yield Prediction(sentence, tags, tuple(confidences[words].tolist()), self.trust)
+                begin = words.stop
+
+    def _label(self, sentences: Sequence[Sentence]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Of all words, one after the other, the label and its probability, each from the window that owns it."""
+        starts = np.concatenate([[0], np.cumsum([len(sentence) for sentence in sentences])])
+        labels = np.zeros(starts[-1], dtype=np.int64)
+        confidences = np.zeros(starts[-1], dtype=np.float32)
+        windows = self._splitter.windows([sentence.words for sentence in sentences])
+        lengths = [len(window.ids) for window in windows]
+        for rows in plan(lengths, max_rows=len(lengths) or 1, max_tokens=TOKENS):
+            chosen = [windows[i] for i in rows]
+            scores, words = self._graph.scores(chosen, self._pad)
+            opens = np.array([window.first == 0 for window in chosen])
+            found, sure = decode(scores, words, opens, self._transitions, self._marginal)
+            for row, window in enumerate(chosen):
+                owned = slice(*window.owned)
+                first = starts[window.sentence] + window.first
+                labels[first + owned.start : first + owned.stop] = found[row, owned]
+                confidences[first + owned.start : first + owned.stop] = sure[row, owned]
+        return labels, confidences
+
+
+class Graph:
+    """model.onnx, opened by onnxruntime."""
+
+    def __init__(self, path: Path) -> None:
+        runtime = needed("onnxruntime", "onnx")
+        options = runtime.SessionOptions()
+        options.log_severity_level = 3  # errors; its warnings are about its own affairs
+        try:
+            self._session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # it has exceptions of its own, one for every way to fail
+            raise SequstError(f"cannot load {path}: {' '.join(str(error).split())[:300]}; export the model again") from error
+
+    def scores(self, windows: Sequence[Window], pad: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """(the scores (B, W, C) of the words of these windows, where there is a word (B, W))."""
+        ids, there = padded([window.ids for window in windows], pad)
+        heads, words = padded([window.heads for window in windows], 0)
+        inputs = {"input_ids": ids, "attention_mask": there.astype(np.int64), "heads": heads}
+        [scores] = self._session.run(["scores"], inputs)
+        return scores, words
