@@ -65,10 +65,13 @@ def test_other_architectures_are_the_same_or_refused(
     encoder: str, encoders: dict[str, str], make_tagger: MakeTagger, tmp_path: Path
 ) -> None:
     tagger = make_tagger(encoders[encoder])
+    refused = None
     try:
         export(tagger, tmp_path / "onnx")
     except SequstError as error:
-        assert "cannot be" in str(error)
+        refused = str(error)
+    if refused is not None:
+        assert "cannot be" in refused
         assert not (tmp_path / "onnx").exists()
         return
     found: Any = OnnxTagger.load(tmp_path / "onnx").predict(SENTENCES)
