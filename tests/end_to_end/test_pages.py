@@ -1,0 +1,106 @@
+"""The commands and the Python of the README and of every page: run in one process, with a tiny encoder and short phases."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shlex
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sequst.corpus.generated import generate
+from sequst.corpus.sampling import sample
+from sequst.corpus.writing import write_conll, write_jsonl
+from sequst.methods import running
+from sequst.training.settings import Phase, Settings
+
+REPOSITORY = Path(__file__).parent.parent.parent
+PAGES = sorted({REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")})
+OWN_TESTS = {"use-your-annotation-tool.md", "choose-what-to-label.md", "find-wrong-labels.md"}
+"""Pages whose blocks are run, and looked at, in tests of their own."""
+ELSEWHERE = ("make ", "pip install", "export SEQUST_DATA", "RAY_ADDRESS", "ls ", "--set ", "nvidia-cuda-mps-control")
+"""Lines that set up a machine, or are flags alone."""
+LONG = ("experiment run", "benchmarks ", "demo ", "...", "--download", "--engine")
+"""Commands that take hours, a network or the benchmarks: that they are understood is all that is tried."""
+QUICK = Phase(min_steps=3, epochs=0.01, evaluations=1, learning_rate=1e-3, head_learning_rate=3e-3, batch_size=4)
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    return re.findall(r"```(sh|python|py)\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def lines(block: str) -> list[str]:
+    """Its commands, joined where one goes on in the next line, without comments."""
+    joined = block.replace("\\\n", " ").splitlines()
+    return [line.strip() for line in joined if line.strip() and not line.lstrip().startswith("#")]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A place where what the pages name is there, and training is short: phases of three steps, which teach something all the
+    same, for the first teacher has a few more."""
+    split = sample(generate().pool, 10)
+    for role, part in (
+        ("labeled", split.labeled),
+        ("dev", split.dev),
+        ("test", generate().test[:20]),
+        ("all", generate().pool),
+    ):
+        write_conll(tmp_path / f"{role}.conll", part)
+    (tmp_path / "raw.txt").write_text("\n".join(" ".join(s.words) for s in split.unlabeled[:30]) + "\n")
+    corpus = tmp_path / "build" / "demo" / "corpus"
+    corpus.mkdir(parents=True)
+    for role in ("labeled", "dev", "test"):
+        shutil.copy(tmp_path / f"{role}.conll", corpus)
+    write_conll(corpus / "unlabeled.conll", split.unlabeled[:30])
+    write_jsonl(tmp_path / "labeled.jsonl", split.labeled)
+    kept = running._located
+
+    def located(settings: Settings) -> Settings:
+        encoder = settings.encoder if settings.encoder == "bilstm" else tiny_encoder
+        teacher = dataclasses.replace(QUICK, min_steps=60)
+        phases = {"teacher": teacher, "student": QUICK, "retune": QUICK}
+        quick = dataclasses.replace(settings, encoder=encoder, max_rounds=1, device="cpu", **phases)
+        return kept(dataclasses.replace(quick, uncertainty=dataclasses.replace(quick.uncertainty, passes=2)))
+
+    monkeypatch.setattr(running, "_located", located)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(line: str, sequst: Callable[..., Any], folder: Path) -> None:
+    """One line of a shell: a command of ours, maybe with something piped in or its output sent to a file."""
+    before, _, command = line.rpartition(" | ")
+    words = shlex.split(command, comments=True)
+    if words[0] == "printf":
+        (folder / words[-1]).write_text(words[1].replace("\\n", "\n"))
+        return
+    assert words[0] == "sequst", line
+    if any(part in command for part in LONG):
+        shown = sequst(*words[1 : 3 if words[1] == "experiment" else 2], "--help").stdout
+        assert all(re.search(rf"{flag}\b", shown) for flag in re.findall(r"--[a-z-]+", command.split("#")[0])), line
+        return
+    words = words[: words.index(">")] if ">" in words else words
+    if "--output" in words and words[1] == "train":
+        shutil.rmtree(folder / words[words.index("--output") + 1], ignore_errors=True)
+    done = sequst(*words[1:], cwd=folder, stdin=f"{shlex.split(before)[1]}\n" if before else "")
+    assert done.returncode == 0, (line, done.stderr)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in OWN_TESTS and blocks(page)], ids=lambda p: p.stem)
+def test_every_block_runs(page: Path, folder: Path, sequst: Callable[..., Any]) -> None:
+    if "run/model" in page.read_text(encoding="utf-8") or "--resume run" in page.read_text(encoding="utf-8"):
+        running.train("labeled.conll", "run", dev="dev.conll")
+    for kind, block in blocks(page):
+        if kind == "sh":
+            for line in lines(block):
+                if not line.startswith(ELSEWHERE) and "results" not in line:
+                    run(line, sequst, folder)
+        elif "needs a network" not in block and page.name != "README.md":  # whose own test runs it at full length
+            shutil.rmtree(folder / "run2", ignore_errors=True)
+            exec(block.replace('"run"', '"run2"') if "sequst.train" in block else block, {})
