@@ -82,3 +82,16 @@ def test_flags_of_the_pages_are_there(sequst: Callable[..., Any]) -> None:
         text = (HOW_TO / page).read_text(encoding="utf-8").replace("sequst train --labeled", "")
         for flag in re.findall(r"--[a-z-]+", text):
             assert re.search(rf"{flag}\b(?!-)", help_text), (page, flag)
+
+
+def test_the_page_says_what_was_measured() -> None:
+    page = " ".join((HOW_TO / "find-wrong-labels.md").read_text(encoding="utf-8").split())
+    measured = json.loads((HOW_TO.parent.parent / "benchmarks/results/suspects.json").read_text(encoding="utf-8"))
+    [run] = measured["runs"]
+    wrong, rankings = run["wrong_labels"], run["rankings"]
+    ours, words, issues = (
+        round(wrong * rankings[name]["recall"] / 100) for name in ("ours", "cleanlab, words", "cleanlab, issues")
+    )
+    assert f"In {measured['sentences']} sentences of MIT Restaurant {wrong} of {run['entities']} labels" in page
+    assert f"of the first {wrong} suspects {ours} were among them" in page
+    assert f"had {words} and {issues} on the same probabilities" in page
