@@ -41,7 +41,7 @@ def test_tag_first_is_noticed_and_can_be_told(write: Write) -> None:
 def test_byte_order_mark_crlf_and_gzip(write: Write) -> None:
     text = "\ufeffAnna\tB-PER\r\nsings\tO\r\n\r\n"
     plain = read(write("a.conll", text))
-    packed = read(write("a.conll.gz", gzip.compress(text.encode())))
+    packed = read(write("a.conll.gz", gzip.compress(text.encode(), mtime=0)))
     assert plain[0].words == packed[0].words == ("Anna", "sings")
     assert plain[0].tags == ("B-PER", "O")
 
@@ -61,7 +61,7 @@ def test_words_may_hold_odd_white_space_and_separators(write: Write) -> None:
         ("a.TSV", "Anna\tB-PER\n", "conll"),
         ("a.jsonl", '{"words": ["a"], "tags": ["O"]}\n', "jsonl"),
         ("a", '{"words": ["a"], "tags": ["O"]}\n', "jsonl"),
-        ("a.txt.gz", gzip.compress(b"Anna B-PER\n\n"), "conll"),
+        ("a.txt.gz", gzip.compress(b"Anna B-PER\n\n", mtime=0), "conll"),
         ("a.txt", "Anna\tB-PER", "conll"),
         ("a.txt", "He took the U-Bahn\n", "text"),  # a single sentence that ends in what could be a tag
     ],
@@ -118,7 +118,7 @@ def test_spans_keep_text_and_offsets(write: Write) -> None:
         ("a.jsonl", '{"id": "\\ud800", "words": ["a"], "tags": ["O"]}', 1, "half a character", "pairs"),
         ("a.jsonl", '{"words": [' + "9" * 5000 + "]}", 1, "invalid JSON", "object"),
         ("a.bio", "O\tshow\nB-X\tme\nX\tit\nO\tnow\n", 3, "'X' as the tag", "B-TYPE"),  # the tag comes first here
-        ("a.txt.gz", gzip.compress(b"Anna\tB-PER\n\n")[:-9], 1, "unreadable", "whole"),
+        ("a.txt.gz", gzip.compress(b"Anna\tB-PER\n\n", mtime=0)[:-9], 1, "unreadable", "whole"),
     ],
 )
 def test_malformed_rows_are_named(write: Write, name: str, content: str | bytes, line: int, found: str, expected: str) -> None:
@@ -180,7 +180,7 @@ def test_reading_in_python_never_drops_tags_silently(write: Write) -> None:
 
 
 def test_a_damaged_gzip_is_an_error(write: Write) -> None:
-    whole = gzip.compress(b"Anna\tB-PER\n\n" * 5000)
+    whole = gzip.compress(b"Anna\tB-PER\n\n" * 5000, mtime=0)
     with pytest.raises(DataError, match="unreadable"):
         read(write("a.conll.gz", whole[: len(whole) // 2]))
 
@@ -188,7 +188,7 @@ def test_a_damaged_gzip_is_an_error(write: Write) -> None:
 @pytest.mark.parametrize("packed", [False, True])
 def test_standard_input_is_guessed_and_streamed(monkeypatch: pytest.MonkeyPatch, packed: bool) -> None:
     content = b"Anna lives in Oslo.\nShe sings.\n"
-    raw = io.BytesIO(gzip.compress(content) if packed else content)
+    raw = io.BytesIO(gzip.compress(content, mtime=0) if packed else content)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(raw))
     source = Input("-")
     how = guess(source)

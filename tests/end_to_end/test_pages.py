@@ -14,7 +14,7 @@ import pytest
 
 from sequst.corpus.generated import generate
 from sequst.corpus.sampling import sample
-from sequst.corpus.writing import write_conll, write_jsonl
+from sequst.corpus.writing import write_conll, write_sentences
 from sequst.methods import running
 from sequst.training.settings import Phase, Settings
 
@@ -44,12 +44,8 @@ def folder(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -
     """A place where what the pages name is there, and training is short: phases of three steps, which teach something all the
     same, for the first teacher has a few more."""
     split = sample(generate().pool, 10)
-    for role, part in (
-        ("labeled", split.labeled),
-        ("dev", split.dev),
-        ("test", generate().test[:20]),
-        ("all", generate().pool),
-    ):
+    parts = {"labeled": split.labeled, "dev": split.dev, "test": generate().test[:20], "all": generate().pool}
+    for role, part in parts.items():
         write_conll(tmp_path / f"{role}.conll", part)
     (tmp_path / "raw.txt").write_text("\n".join(" ".join(s.words) for s in split.unlabeled[:30]) + "\n")
     corpus = tmp_path / "build" / "demo" / "corpus"
@@ -57,7 +53,8 @@ def folder(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -
     for role in ("labeled", "dev", "test"):
         shutil.copy(tmp_path / f"{role}.conll", corpus)
     write_conll(corpus / "unlabeled.conll", split.unlabeled[:30])
-    write_jsonl(tmp_path / "labeled.jsonl", split.labeled)
+    shutil.copytree(corpus, tmp_path / "d" / "corpus")
+    write_sentences(tmp_path / "export.json", "labelstudio", split.labeled)
     kept = running._located
 
     def located(settings: Settings) -> Settings:

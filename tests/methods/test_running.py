@@ -219,10 +219,10 @@ def test_of_two_runs_that_begin_together_one_is_refused(
 
     kept = running.load_encoder
 
-    def late(settings: Any, *more: Any) -> Any:
+    def late(settings: Any, *more: Any, **options: Any) -> Any:
         monkeypatch.setattr(running, "load_encoder", kept)
         train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT, seed=1)  # the other one overtakes
-        return kept(settings, *more)
+        return kept(settings, *more, **options)
 
     monkeypatch.setattr(running, "load_encoder", late)
     with pytest.raises(UsageError, match="holds a run already"):
