@@ -75,7 +75,7 @@ def export(tagger: Tagger, folder: str | Path) -> None:
 
 
 def quantise(exported: str | Path, folder: str | Path) -> None:
-    """Write the exported folder once more, the weights of its matrices rounded to eight bits."""
+    """Write the exported folder once more, the weights of its matrices and embeddings rounded to eight bits."""
     exported = Path(exported)
     quantisation = needed("onnxruntime.quantization", "onnx")
     facts = dataclasses.replace(Facts.load(exported), precision="int8")
@@ -85,7 +85,7 @@ def quantise(exported: str | Path, folder: str | Path) -> None:
                 shutil.copy(exported / name, temporary)
         with _silence():
             quantisation.quantize_dynamic(
-                exported / GRAPH, temporary / GRAPH, op_types_to_quantize=["MatMul", "Gemm"], per_channel=True
+                exported / GRAPH, temporary / GRAPH, op_types_to_quantize=["MatMul", "Gemm", "Gather"], per_channel=True
             )
         facts.save(temporary, {"sequst": __version__, "format": "onnx"})
 
