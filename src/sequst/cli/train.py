@@ -29,6 +29,9 @@ def train(
         list[str] | None, typer.Option("--set", help="Override a setting, e.g. teacher.epochs=10.", metavar="K=V")
     ] = None,
     device: Annotated[str | None, setting("device")] = None,
+    tracker: Annotated[
+        str | None, typer.Option(help="Show the run in tensorboard, wandb or mlflow too.", metavar="NAME")
+    ] = None,
     labeled_format: Annotated[str, typer.Option(help=f"Format of --labeled, --dev, --test: {FORMAT_HELP}")] = "auto",
     unlabeled_format: Annotated[str, typer.Option(help=f"Format of --unlabeled: {FORMAT_HELP}")] = "auto",
     word_column: WordColumn = None,
@@ -62,11 +65,16 @@ def train(
     def file(path: str | None, format: str) -> DataFile | None:
         return None if path is None else DataFile(path, format, word_column, tag_column)
 
+    tracking = None
+    if tracker is not None:
+        from sequst.integrations.trackers import make_tracker
+
+        tracking = make_tracker(tracker)
     place = resume or output
     progress = make_progress()
     try:
         if resume is not None:
-            result = running.resume(resume, progress)
+            result = running.resume(resume, progress, tracking)
         else:
             assert labeled is not None
             assert output is not None
@@ -89,6 +97,7 @@ def train(
                     dev_shots=dev_shots,
                 ),
                 progress=progress,
+                tracker=tracking,
             )
     except KeyboardInterrupt:
         progress.end()

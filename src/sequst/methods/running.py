@@ -36,6 +36,7 @@ from sequst.training.progress import Progress, Silent
 from sequst.training.report.page import write_report
 from sequst.training.run import EncoderFacts, Run, describe_device, load_encoder, vectors_note
 from sequst.training.settings import Settings, to_dict
+from sequst.training.tracking import NoTracker, Tracker
 from sequst.uncertainty.temperature import NO_DEV
 from sequst.version import __version__
 
@@ -68,6 +69,7 @@ def train(
     drop_overlap: bool = False,
     settings: Settings | None = None,
     progress: Progress | None = None,
+    tracker: Tracker | None = None,
     **overrides: Any,
 ) -> Result:
     """Train a tagger and keep the run in `output`; the tagger is in `output/model`.
@@ -102,10 +104,10 @@ def train(
             "encoder": encoder._asdict(),
         }
         directory = RunDirectory.create(path, settings, files, facts, Path(spool))
-    return _execute(directory, directory.files(), settings, method, data, encoder, progress)
+    return _execute(directory, directory.files(), settings, method, data, encoder, progress, tracker)
 
 
-def resume(path: str | Path, progress: Progress | None = None) -> Result:
+def resume(path: str | Path, progress: Progress | None = None, tracker: Tracker | None = None) -> Result:
     """Go on with a run that was stopped; it ends with the numbers it would have had."""
     directory = RunDirectory.open(path)
     if directory.summary is not None:
@@ -114,7 +116,7 @@ def resume(path: str | Path, progress: Progress | None = None) -> Result:
     method = find_method(settings.method)
     progress, encoder = progress or Silent(), load_encoder(settings, method.perturbs)
     _same_as_before(directory, settings, encoder, progress)
-    return _execute(directory, files, settings, method, load_data(files, settings), encoder, progress)
+    return _execute(directory, files, settings, method, load_data(files, settings), encoder, progress, tracker)
 
 
 def _same_as_before(directory: RunDirectory, settings: Settings, encoder: EncoderFacts, progress: Progress) -> None:
@@ -140,14 +142,17 @@ def _execute(
     data: Data,
     encoder: EncoderFacts,
     progress: Progress,
+    tracker: Tracker | None,
 ) -> Result:
+    tracker = tracker or NoTracker()
     directory.lock()
     try:
         if directory.summary is not None:  # another process ended it while this one was starting
             return Result(directory.path, directory.summary, was_finished=True)
         if not method.unlabeled:
             data = dataclasses.replace(data, unlabeled=[], hidden_tags=[])
-        run = Run(settings, data, directory, encoder.parameters, progress)
+        run = Run(settings, data, directory, encoder.parameters, progress, tracker)
+        tracker.begin(directory.path, to_dict(settings))
         for note in [*data.notes, f"dev set: {data.dev_policy}", vectors_note(settings, run.text)]:
             if note is not None:
                 progress.note(note)
@@ -170,6 +175,7 @@ def _execute(
         directory.finish(summary, settings.keep_rounds)
         return Result(directory.path, summary)
     finally:
+        tracker.end()
         directory.unlock()
 
 

@@ -36,6 +36,7 @@ from sequst.training.progress import Progress, Silent
 from sequst.training.seeds import derive
 from sequst.training.settings import Phase, Settings
 from sequst.training.state import load_state, save_state
+from sequst.training.tracking import NoTracker, Tracker
 from sequst.uncertainty.beliefs import Beliefs, Probabilities, form_beliefs
 from sequst.uncertainty.ensembles import together
 from sequst.uncertainty.labelling import Labelling
@@ -55,10 +56,17 @@ class Run:
     """Settings, data and the directory, with `new_tagger` and `train` on top of them."""
 
     def __init__(
-        self, settings: Settings, data: Data, directory: RunDirectory, parameters: int, progress: Progress | None = None
+        self,
+        settings: Settings,
+        data: Data,
+        directory: RunDirectory,
+        parameters: int,
+        progress: Progress | None = None,
+        tracker: Tracker | None = None,
     ) -> None:
         self.settings, self.data, self.directory = settings, data, directory
         self.progress: Progress = progress or Silent()
+        self.tracker: Tracker = tracker or NoTracker()
         self.labels = labels_of(data.labeled)
         self.accelerator = make_accelerator(settings, parameters)
         self.history: list[dict[str, Any]] = []
@@ -282,6 +290,7 @@ class Run:
     def record(self, line: dict[str, Any]) -> None:
         """Add a line to metrics.jsonl. A method that records between phases does so again when the run is resumed."""
         self.directory.record(line)
+        self.tracker.log(line)
 
     def _explain(self, stop: Diverged, tagger: Tagger, phase: Phase, round_: int, name: str) -> PhaseStopped:
         """Keep the last weights that were good, and say so. A phase has the name of its settings."""

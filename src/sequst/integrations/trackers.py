@@ -1,0 +1,88 @@
+"""Runs in TensorBoard, Weights & Biases and MLflow, through Accelerate, which knows how to talk to each."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from accelerate import tracking
+
+from sequst.errors import SequstError, UsageError, nearest
+from sequst.extras import needed
+
+log = logging.getLogger(__name__)
+
+PROJECT = "sequst"
+"""What the runs are gathered under, where a tool gathers them."""
+
+_MAKERS: dict[str, Callable[[Path], Any]] = {
+    "tensorboard": lambda run: tracking.TensorBoardTracker("tensorboard", logging_dir=run),
+    "wandb": lambda run: tracking.WandBTracker(PROJECT, name=run.name, dir=str(run)),
+    "mlflow": lambda run: tracking.MLflowTracker(PROJECT, run_name=run.name),
+}
+TRACKERS = tuple(_MAKERS)
+
+
+def make_tracker(name: str) -> AcceleratedTracker:
+    """By its name; an error where its library is not there."""
+    if name not in _MAKERS:
+        raise UsageError(f"unknown tracker {name!r}; {nearest(name, TRACKERS)}")
+    needed(name, name)
+    return AcceleratedTracker(name, _MAKERS[name])
+
+
+class AcceleratedTracker:
+    """One of Accelerate's trackers. The lines of a run are its steps, for the steps of each phase begin at 0 again."""
+
+    def __init__(self, name: str, make: Callable[[Path], Any]) -> None:
+        self._name, self._make = name, make
+        self._tracker: Any = None
+        self._step = 0
+
+    def begin(self, run: Path, settings: Mapping[str, Any]) -> None:
+        tracker, self._step = self._make(run.absolute()), 0
+        try:
+            tracker.start()
+            tracker.store_init_configuration(dict(_flat(settings)))
+        except Exception as error:  # each tool has its own: no network, no account, no place to write
+            raise SequstError(
+                f"--tracker {self._name} cannot begin ({type(error).__name__}: {error}); "
+                f"mend that, or go on without it: sequst train --resume {run}"
+            ) from error
+        self._tracker = tracker
+
+    def log(self, line: Mapping[str, Any]) -> None:
+        """The numbers of a line, under the name of its phase; where the tool fails it is left, and the run goes on."""
+        if self._tracker is None:
+            return
+        numbers = {
+            f"{line.get('phase', 'run')}/{name}": value
+            for name, value in line.items()
+            if isinstance(value, int | float) and not isinstance(value, bool)
+        }
+        self._step += 1
+        try:
+            self._tracker.log(numbers, step=self._step)
+        except Exception as error:
+            log.warning("%s takes no more (%s: %s); metrics.jsonl has all lines", self._name, type(error).__name__, error)
+            self._tracker = None
+
+    def end(self) -> None:
+        tracker, self._tracker = self._tracker, None
+        if tracker is None:
+            return
+        try:
+            tracker.finish()
+        except Exception as error:  # the run itself has ended well
+            log.warning("%s did not end well (%s: %s)", self._name, type(error).__name__, error)
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Nested settings as `teacher.epochs` and a plain value."""
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value if isinstance(value, bool | int | float | str) else str(value)
