@@ -22,7 +22,9 @@ REPOSITORY = Path(__file__).parent.parent.parent
 PAGES = sorted({REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")})
 OWN_TESTS = {"use-your-annotation-tool.md", "choose-what-to-label.md", "find-wrong-labels.md"}
 """Pages whose blocks are run, and looked at, in tests of their own."""
-ELSEWHERE = ("make ", "tensorboard ", "pip install", "export SEQUST_DATA", "RAY_ADDRESS", "ls ", "--set ", "nvidia-cuda-mps-control")
+ELSEWHERE = (
+    "make ", "tensorboard ", "pip install", "export SEQUST_DATA", "RAY_ADDRESS", "ls ", "--set ", "nvidia-cuda-mps-control",
+)  # fmt: skip
 """Lines that set up a machine, or are flags alone."""
 LONG = ("experiment run", "benchmarks ", "demo ", "...", "--download", "--engine")
 """Commands that take hours, a network or the benchmarks: that they are understood is all that is tried."""
