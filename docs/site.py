@@ -42,7 +42,9 @@ def verbs() -> str:
                 tell(inner, f"{name} {each}")
             return
         context = command.context_class(command, info_name=name)
-        parts.append(f"## {name.removeprefix('sequst ')}\n\n{(command.help or '').strip()}\n")
+        told, _, example = (command.help or "").partition("\b\nExample:")
+        parts.append(f"## {name.removeprefix('sequst ')}\n\n{told.strip()}\n")
+        parts.append(f"```sh\n{example.strip()}\n```\n" if example else "")
         parts.append(f"```sh\n{' '.join(command.get_usage(context).removeprefix('Usage: ').split())}\n```\n")
         rows = []
         for parameter in command.params:

@@ -369,3 +369,19 @@ def test_a_bilstm_from_the_outside(write: Write, split: Split, tmp_path: Path, s
     done = sequst("train", *inputs, "--set=bilstm.vectors=no.txt", "--output", tmp_path / "other")
     assert (done.returncode, (tmp_path / "other").exists()) == (2, False)
     assert "no.txt: no such file" in done.stderr
+
+
+def test_the_help_of_every_verb_has_an_example_that_it_understands(sequst: Cli) -> None:
+    import typer
+
+    from sequst.cli.app import app
+
+    root: Any = typer.main.get_command(app)
+    names = [[name] for name in root.commands if name != "experiment"]
+    names += [["experiment", name] for name in root.commands["experiment"].commands]
+    assert len(names) >= 18
+    for name in names:
+        [example] = [line.split() for line in sequst(*name, "--help").stdout.splitlines() if line.startswith("    sequst ")]
+        assert example[1 : 1 + len(name)] == name
+        flags = [word for word in example if word.startswith("--")]
+        assert all(f"{flag} " in sequst(*name, "--help").stdout for flag in flags)

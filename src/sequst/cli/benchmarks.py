@@ -14,7 +14,12 @@ def benchmarks(
     download: Annotated[bool, typer.Option("--download", help="Get those that may be downloaded into the folder.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show which benchmarks are there, and their sizes beside the paper's. Exits with 1 where a file is malformed."""
+    """Show which benchmarks are there, and their sizes beside the paper's. Exits with 1 where a file is malformed.
+
+    \b
+    Example:
+      sequst benchmarks --data DIR
+    """
     import json
     from pathlib import Path
 

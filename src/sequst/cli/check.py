@@ -26,7 +26,12 @@ def check(
     output: Annotated[str | None, typer.Option(help="Write the files, as JSON lines, into this folder.", metavar="DIR")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Look the data over before training. Exits with 0 where training may start, else with 1."""
+    """Look the data over before training. Exits with 0 where training may start, else with 1.
+
+    \b
+    Example:
+      sequst check --labeled labeled.conll --unlabeled raw.txt
+    """
     import dataclasses
     import json
 

@@ -22,7 +22,12 @@ def convert(
     word_column: WordColumn = None,
     tag_column: TagColumn = None,
 ) -> None:
-    """Turn files of annotation tools into one another, and into what training reads. Says what did not fit."""
+    """Turn files of annotation tools into one another, and into what training reads. Says what did not fit.
+
+    \b
+    Example:
+      sequst convert export.json labeled.conll
+    """
     from sequst.cli.console import note, results
     from sequst.corpus import converting
     from sequst.corpus.annotated import require_policy

@@ -10,7 +10,12 @@ def demo(
     seed: Annotated[int, typer.Option(help="Decides the corpus, the few-shot draw and the training.")] = 12,
     output: Annotated[str, typer.Option(help="Folder to write; it must not exist yet.", metavar="DIR")] = "sequst-demo",
 ) -> None:
-    """Train fine-tuning, SST and SeqUST on a generated corpus and print what comes out, in five minutes on two cores."""
+    """Train fine-tuning, SST and SeqUST on a generated corpus and print what comes out, in five minutes on two cores.
+
+    \b
+    Example:
+      sequst demo --output build/demo
+    """
     from rich.table import Table
 
     from sequst.cli.console import note, results

@@ -16,7 +16,12 @@ def evaluate(
     tag_column: TagColumn = None,
     device: Device = "auto",
 ) -> None:
-    """Score a model on tagged sentences: entity-level precision, recall, F1 and calibration, from 0 to 100."""
+    """Score a model on tagged sentences: entity-level precision, recall, F1 and calibration, from 0 to 100.
+
+    \b
+    Example:
+      sequst evaluate run/model test.conll
+    """
     import json
 
     from sequst.cli.console import note

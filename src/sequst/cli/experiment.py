@@ -15,7 +15,12 @@ Folders = Annotated[list[str], typer.Argument(help="Folders of `run`, or files o
 
 @experiment.command("recipes")
 def recipes() -> None:
-    """List the recipes: what each runs, and how many cells it has."""
+    """List the recipes: what each runs, and how many cells it has.
+
+    \b
+    Example:
+      sequst experiment recipes
+    """
     from sequst.cli.console import results
     from sequst.experiments.recipe import load_recipe, recipe_names
 
@@ -48,7 +53,12 @@ def run(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     commit: Annotated[str | None, typer.Option(help="Commit of the code, where it is no git checkout.")] = None,
 ) -> None:
-    """Run the cells of a recipe that are not done yet. Exits with 1 where some failed."""
+    """Run the cells of a recipe that are not done yet. Exits with 1 where some failed.
+
+    \b
+    Example:
+      sequst experiment run main-10shot --data DIR --output results --jobs 4
+    """
     import signal
     import sys
     from pathlib import Path
@@ -101,7 +111,12 @@ def table(
     format: Annotated[str, typer.Option(help="markdown, html, latex or csv.")] = "markdown",
     baseline: Annotated[str, typer.Option(help="The method that differences are taken to.")] = "sst",
 ) -> None:
-    """Print the results beside the paper's: means, deviations, differences, and which of them are real."""
+    """Print the results beside the paper's: means, deviations, differences, and which of them are real.
+
+    \b
+    Example:
+      sequst experiment table results
+    """
     from sequst.errors import UsageError, nearest
     from sequst.experiments.rendering import FORMATS
     from sequst.experiments.results import Results
@@ -120,7 +135,12 @@ def figures(
     output: Annotated[str | None, typer.Option(help="Where to; else DIR/figures.", metavar="DIR")] = None,
 ) -> None:
     """Draw what the results have something for: scores, rounds, reliability, words, pseudo-labelled sentences. Every figure is
-    written as SVG, PNG and CSV."""
+    written as SVG, PNG and CSV.
+
+    \b
+    Example:
+      sequst experiment figures results
+    """
     from sequst.cli.console import note
     from sequst.errors import SequstError
     from sequst.experiments.figures import figures_of, write_figures
@@ -140,7 +160,12 @@ def report(
     output: Annotated[str | None, typer.Option(help="The page; else DIR/report.html.", metavar="FILE")] = None,
     baseline: Annotated[str, typer.Option(help="The method that differences are taken to.")] = "sst",
 ) -> None:
-    """Put tables and figures into one page, which needs no other file and no network."""
+    """Put tables and figures into one page, which needs no other file and no network.
+
+    \b
+    Example:
+      sequst experiment report results
+    """
     from sequst.cli.console import note
     from sequst.experiments.report import write_experiment_report
     from sequst.experiments.results import Results

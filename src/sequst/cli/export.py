@@ -17,7 +17,12 @@ def export(
     word_column: WordColumn = None,
     tag_column: TagColumn = None,
 ) -> None:
-    """Write a model for onnxruntime, which runs it without torch, and measure what that costs and gains."""
+    """Write a model for onnxruntime, which runs it without torch, and measure what that costs and gains.
+
+    \b
+    Example:
+      sequst export run/model --to onnx --output small
+    """
     import tempfile
     from pathlib import Path
 

@@ -6,7 +6,12 @@ import typer
 
 
 def methods(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List the methods of `train`."""
+    """List the methods of `train`.
+
+    \b
+    Example:
+      sequst methods
+    """
     import json
 
     from sequst.cli.console import results

@@ -28,7 +28,12 @@ def next_(
     word_column: WordColumn = None,
     device: Device = "auto",
 ) -> None:
-    """Choose what to label next: the sentences whose labels would teach the model the most, tagged for whoever labels them."""
+    """Choose what to label next: the sentences whose labels would teach the model the most, tagged for whoever labels them.
+
+    \b
+    Example:
+      sequst next run/model raw.txt --count 50 --output next.jsonl
+    """
     from sequst.cli.console import note, results
     from sequst.cli.progress import make_progress
     from sequst.corpus.formats import guess

@@ -26,7 +26,12 @@ def predict(
     word_column: WordColumn = None,
     device: Device = "auto",
 ) -> None:
-    """Tag a file of any size: a JSON line a sentence, columns, or tasks for an annotation tool to look at."""
+    """Tag a file of any size: a JSON line a sentence, columns, or tasks for an annotation tool to look at.
+
+    \b
+    Example:
+      sequst predict run/model raw.txt --output tagged.jsonl
+    """
     import contextlib
     import sys
     from pathlib import Path

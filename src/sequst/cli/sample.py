@@ -20,7 +20,12 @@ def sample(
     word_column: WordColumn = None,
     tag_column: TagColumn = None,
 ) -> None:
-    """Draw a K-shot split: a labelled set, a dev set of the same kind, and the rest as unlabelled."""
+    """Draw a K-shot split: a labelled set, a dev set of the same kind, and the rest as unlabelled.
+
+    \b
+    Example:
+      sequst sample all.conll --shots 10 --output split
+    """
     from rich.table import Table
 
     from sequst.cli.console import note, results

@@ -4,7 +4,12 @@ import typer
 
 
 def settings() -> None:
-    """Print every setting with its default and what it does, as a YAML file to start from."""
+    """Print every setting with its default and what it does, as a YAML file to start from.
+
+    \b
+    Example:
+      sequst settings > my.yaml
+    """
     from sequst.training.configuring import template
 
     typer.echo(template(), nl=False)

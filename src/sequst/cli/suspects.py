@@ -26,7 +26,12 @@ def suspects(
     word_column: WordColumn = None,
     tag_column: TagColumn = None,
 ) -> None:
-    """Find labels that look wrong, the most doubtful first. If it is stopped, nothing is written: begin it again."""
+    """Find labels that look wrong, the most doubtful first. If it is stopped, nothing is written: begin it again.
+
+    \b
+    Example:
+      sequst suspects labeled.conll --output suspects.jsonl
+    """
     import json
 
     from sequst.cli.console import fail, note, results

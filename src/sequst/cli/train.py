@@ -44,7 +44,12 @@ def train(
         ),
     ] = False,
 ) -> None:
-    """Train a tagger. Everything is checked before the run begins; a killed run goes on with --resume."""
+    """Train a tagger. Everything is checked before the run begins; a killed run goes on with --resume.
+
+    \b
+    Example:
+      sequst train --labeled labeled.conll --unlabeled raw.txt --dev-shots 5 --output run
+    """
     from sequst.cli.console import fail
     from sequst.cli.progress import make_progress
     from sequst.cli.tables import print_result
