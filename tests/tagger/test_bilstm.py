@@ -208,7 +208,7 @@ def test_it_learns_from_nothing_and_resumes(split: Split, tmp_path: Path) -> Non
     result = train(split.labeled, tmp_path / "run", **options)
     assert result.summary["dev_f1"] > 30  # an untrained one is below 5
     assert same_weights(train(split.labeled, tmp_path / "again", **options).tagger, result.tagger)
-    other = train(split.labeled, tmp_path / "other", unlabeled=split.unlabeled[:40], **options)
+    other = train(split.labeled, tmp_path / "other", unlabeled=split.unlabeled[:40], method="finetune", **options)
     assert same_weights(other.tagger, result.tagger)  # fine-tuning knows no word of the unlabelled text either
     (result.path / "summary.json").unlink()
     (result.path / "rounds" / "0" / "teacher" / "done.pt").unlink(missing_ok=True)
