@@ -80,7 +80,7 @@ def test_flags_of_the_pages_are_there(sequst: Callable[..., Any]) -> None:
     for page, verb in (("choose-what-to-label.md", "next"), ("find-wrong-labels.md", "suspects")):
         help_text = sequst(verb, "--help").stdout
         text = (HOW_TO / page).read_text(encoding="utf-8").replace("sequst train --labeled", "")
-        for flag in re.findall(r"--[a-z-]+", text):
+        for flag in re.findall(r"--[a-z0-9-]+", text):
             assert re.search(rf"{flag}\b(?!-)", help_text), (page, flag)
 
 

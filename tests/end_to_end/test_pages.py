@@ -81,7 +81,7 @@ def run(line: str, sequst: Callable[..., Any], folder: Path) -> None:
     assert words[0] == "sequst", line
     if any(part in command for part in LONG):
         shown = sequst(*words[1 : 3 if words[1] == "experiment" else 2], "--help").stdout
-        assert all(re.search(rf"{flag}\b", shown) for flag in re.findall(r"--[a-z-]+", command.split("#")[0])), line
+        assert all(re.search(rf"{flag}\b", shown) for flag in re.findall(r"--[a-z0-9-]+", command.split("#")[0])), line
         return
     words = words[: words.index(">")] if ">" in words else words
     if "--output" in words and words[1] == "train":

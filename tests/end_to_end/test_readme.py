@@ -36,7 +36,7 @@ def test_every_verb_of_the_readme_has_the_flags_it_shows(sequst: Callable[..., A
         words = line.split()
         verb = words[1:3] if words[1] == "experiment" else words[1:2]
         help_text = sequst(*verb, "--help").stdout
-        for flag in re.findall(r"--[a-z-]+", line):
+        for flag in re.findall(r"--[a-z0-9-]+", line):
             assert re.search(rf"{flag}\b(?!-)", help_text), (words[1], flag)
 
 

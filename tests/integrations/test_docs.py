@@ -65,5 +65,5 @@ def test_the_flags_of_the_tracker(sequst: Callable[..., Any]) -> None:
     help_text = sequst("train", "--help").stdout
     [commands] = blocks("track-runs.md", "sh")
     [line] = [line for line in commands.splitlines() if line.startswith("sequst ")]
-    for flag in re.findall(r"--[a-z-]+", line):
+    for flag in re.findall(r"--[a-z0-9-]+", line):
         assert flag in help_text

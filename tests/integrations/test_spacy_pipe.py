@@ -152,7 +152,7 @@ def test_mistakes_are_told(tmp_path: Path, model: Path) -> None:
         spacy.blank("en").add_pipe("sequst")
     with pytest.raises(UsageError, match="passes=0: at least 1"):
         pipeline(model, passes=0)
-    with pytest.raises(UsageError, match=r"no model in .*nowhe"):
+    with pytest.raises(UsageError, match=r"no model in .*it has no config\.json"):
         pipeline(tmp_path / "nowhere")("We play")
     with pytest.raises(UsageError, match="there is no such folder, so it cannot be saved"):
         pipeline(tmp_path / "nowhere").to_disk(tmp_path / "out")
