@@ -284,3 +284,33 @@ def test_demo(tmp_path: Path) -> None:
         assert f"{row['f1']:.2f}" in done.stdout
         assert (tmp_path / "d" / "runs" / method / "report.html").is_file()
     assert all(row["seconds"] > 0 for row in summary.values())
+
+
+def test_the_page_on_the_recipe_says_what_was_measured() -> None:
+    import json
+    import statistics
+
+    def rounds(name: str) -> list[dict[str, Any]]:
+        lines = (REPOSITORY / f"results/{name}.rounds.jsonl").read_text(encoding="utf-8").splitlines()
+        return [line for line in map(json.loads, lines) if "f1" in line and line["method"] == "sequst"]
+
+    def finals(name: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (REPOSITORY / f"results/{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+
+    page = (REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8")
+    by_round: dict[int, dict[tuple[str, int], float]] = {}
+    for line in rounds("recipe"):
+        by_round.setdefault(line["round"], {})[line["dataset"], line["seed"]] = line["f1"]
+    assert [len(found) for found in by_round.values()] == [18] * 6
+    means = [f"{statistics.mean(found.values()):.2f}" for found in by_round.values()]
+    assert f"| F1 | {' | '.join(means)} |" in page
+    before = [line for name in ("main-10shot", "self-training") for line in finals(name) if line["recipe"] == "max_rounds=2"]
+    for method, told in (("sequst", "with SeqUST"), ("sst", "with SST")):
+        scores = [e["f1"] for e in before if e["method"] == method and (e["dataset"], e["seed"]) in by_round[0]]
+        assert len(scores) == 18
+        assert f"{statistics.mean(scores):.2f} {told}" in " ".join(page.split())
+    raw = {(e["dataset"], e["seed"]): e["f1"] for e in rounds("main-10shot") if e["round"] == 0 and e["encoder"] == "mpnet"}
+    both = raw.keys() & by_round[0].keys()
+    assert len(both) == 9
+    assert f"{statistics.mean(raw[key] for key in both):.2f}, where that with valid tags" in " ".join(page.split())
+    assert f"valid tags is {statistics.mean(by_round[0][key] for key in both):.2f}" in " ".join(page.split())
