@@ -24,7 +24,6 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
         assert f"{name}/index.html" in pages or name == "README", name
     assert "--dev-shots" in pages["reference/verbs/index.html"]
     assert "selection.share" in pages["reference/settings/index.html"]
-    assert "has_learnt" not in pages["reference/python/index.html"]
     assert "set_params" in pages["reference/python/index.html"]
     for name, text in pages.items():
         assert not re.search(r'(?:href|src)="https?://fonts\.', text), name

@@ -303,14 +303,12 @@ def test_words_can_be_drawn_anew_in_every_epoch(split: Split, tiny_encoder: str,
     options = {"max_rounds": 1, "selection": {"each_epoch": True}, "mix_labeled": True, "keep_rounds": True}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sequst.methods.running.Run", Watched)
-        result = run(split, tiny_encoder, tmp_path / "run", "sequst", **options)
-    epochs = metrics(result.path)[-3]["epoch"]
+        run(split, tiny_encoder, tmp_path / "run", "sequst", **options)
     assert len(counted) >= 2
     assert all(len(each) == 60 + len(split.labeled) for each in counted)
     assert all(all(words) for each in counted for words in each[60:])
     assert counted[0] != counted[1]
     assert [sum(words) for words in counted[0]] == [sum(words) for words in counted[1]]
-    assert epochs is not None
 
 
 @pytest.mark.parametrize("dev", [True, False])

@@ -24,7 +24,7 @@ from sequst.evaluation.pseudo_labels import pseudo_label_error
 from sequst.experiments.results import ALWAYS, STRATEGIES, Lines
 from sequst.extras import needed
 from sequst.methods.running import Result
-from sequst.methods.self_training import select_words
+from sequst.methods.self_training import member_phase, select_words
 from sequst.methods.sequst import selector_of
 from sequst.tagger.forward import forward_of
 from sequst.tagger.predicting import Words
@@ -72,8 +72,8 @@ def rounds(run: Finished) -> Lines:
     """The history of the run, with the F1 of every round's teacher on what the cell is scored on."""
     tagger, lines = Tagger.load(run.result.path / "model"), []
     for line in run.result.summary["history"]:
-        phase = "retune" if line["round"] else "teacher"
-        done = run.directory.outcome(line["round"], phase if line.get("member", 1) == 1 else f"{phase}-{line['member']}")
+        phase = member_phase("retune" if line["round"] else "teacher", line.get("member", 1) - 1)
+        done = run.directory.outcome(line["round"], phase)
         assert done is not None
         tagger.load_state_dict(done["tagger"])
         lines.append({**line, "f1": evaluate(tagger.eval(), run.sentences).total.f1})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from accelerate import tracking
 
 from sequst.errors import SequstError, UsageError, nearest
 from sequst.extras import needed
+from sequst.training.configuring import leaves
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +46,9 @@ class AcceleratedTracker:
         tracker, self._step = self._make(run.absolute()), 0
         try:
             tracker.start()
-            tracker.store_init_configuration(dict(_flat(settings)))
+            plain = (bool, int, float, str)
+            found = {name: value if isinstance(value, plain) else str(value) for name, value in leaves(settings)}
+            tracker.store_init_configuration(found)
         except Exception as error:  # each tool has its own: no network, no account, no place to write
             raise SequstError(
                 f"--tracker {self._name} cannot begin ({type(error).__name__}: {error}); "
@@ -77,12 +80,3 @@ class AcceleratedTracker:
             tracker.finish()
         except Exception as error:  # the run itself has ended well
             log.warning("%s did not end well (%s: %s)", self._name, type(error).__name__, error)
-
-
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Nested settings as `teacher.epochs` and a plain value."""
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value if isinstance(value, bool | int | float | str) else str(value)

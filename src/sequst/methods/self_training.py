@@ -117,7 +117,7 @@ class PseudoLabelledWords(Objective):
 
 
 def self_train(run: Run, parts: Parts) -> Tagger:
-    names = _members("teacher", run.settings.ensemble.teachers)
+    names = [member_phase("teacher", number) for number in range(run.settings.ensemble.teachers)]
     teachers = [finetune(run, name) for name in names]
     scores = [run.dev_f1(teacher) if run.data.dev else None for teacher in teachers]
     first = _best(scores)
@@ -156,7 +156,7 @@ def self_train(run: Run, parts: Parts) -> Tagger:
             last_rise = round_
         if f1 is None or best_f1 is None or f1 >= best_f1 or run.settings.choose == "last":
             best_f1 = f1
-            best.append((round_, _members(KEPT_PHASES[run.settings.keep], len(students))[chosen]))
+            best.append((round_, member_phase(KEPT_PHASES[run.settings.keep], chosen)))
         if round_ - last_rise >= run.settings.patience and run.settings.choose == "best":
             run.progress.note(f"no better {run.settings.keep} for {run.settings.patience} rounds: stopping")
             break
@@ -178,7 +178,7 @@ class _Student(NamedTuple):
 
 def _teach(run: Run, parts: Parts, beliefs: Beliefs, round_: int, number: int) -> _Student:
     """A new student, the `number`th of its round, which learns the words selected for it, and is then re-tuned."""
-    learning_phase, retuning_phase = (_members(phase, number + 1)[-1] for phase in ("student", "retune"))
+    learning_phase, retuning_phase = (member_phase(phase, number) for phase in ("student", "retune"))
 
     def drawn(epoch: int) -> NDArray[np.bool_]:
         return select_words(parts.selector, beliefs, run.settings.seed, round_, number, epoch)
@@ -187,7 +187,7 @@ def _teach(run: Run, parts: Parts, beliefs: Beliefs, round_: int, number: int) -
     renewed = run.settings.selection.each_epoch and parts.selector.looks_at_beliefs
     examples = run.pseudo_examples(student, beliefs, drawn(0), labels=parts.labels, all_sentences=renewed)
     run.standardise(student, examples)
-    noise, draws = (derive(run.settings.seed, round_, _members(part, number + 1)[-1]) for part in ("regulariser", "weigher"))
+    noise, draws = (derive(run.settings.seed, round_, member_phase(part, number)) for part in ("regulariser", "weigher"))
     regulariser = parts.regulariser(student, noise) if parts.regulariser is not None else None
     weigher = parts.weigher(student, draws) if parts.weigher is not None else None
     learning = PseudoLabelledWords(parts.loss, regulariser, weigher)
@@ -199,9 +199,9 @@ def _teach(run: Run, parts: Parts, beliefs: Beliefs, round_: int, number: int) -
     return _Student(student, learnt, outcome.dev_f1)
 
 
-def _members(phase: str, count: int) -> list[str]:
-    """The phases of so many taggers: the first has the plain name."""
-    return [phase if number == 0 else f"{phase}-{number + 1}" for number in range(count)]
+def member_phase(phase: str, number: int) -> str:
+    """The phase of one of several taggers, counted from 0: the first has the plain name."""
+    return phase if number == 0 else f"{phase}-{number + 1}"
 
 
 def _member(number: int, count: int) -> dict[str, int]:

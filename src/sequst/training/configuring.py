@@ -50,15 +50,16 @@ def from_dict(tree: Mapping[str, Any], where: str = "settings") -> Settings:
 def nested(settings: Mapping[str, Any], where: str = "settings") -> dict[str, Any]:
     """Settings whose names may be dotted, as nested mappings that `from_dict` takes; the later of two wins."""
     tree: dict[str, Any] = {}
-    for name, value in _leaves(settings):
+    for name, value in leaves(settings):
         _put(tree, name.split("."), value, f"{where}: {name}")
     return tree
 
 
-def _leaves(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value of nested settings with its dotted name."""
     for name, value in settings.items():
         if isinstance(value, Mapping):
-            yield from _leaves(value, f"{prefix}{name}.")
+            yield from leaves(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
 
