@@ -19,6 +19,7 @@ from sequst.methods.self_training import PseudoLabelledWords
 from sequst.objectives.consistency import GaussianConsistency
 from sequst.objectives.masked import CrossEntropy, HuberisedCrossEntropy
 from sequst.tagger.batches import Batch, collate
+from sequst.tagger.encoder import Encoder
 from sequst.tagger.pretrained import load_tokenizer
 from sequst.tagger.tagger import Tagger, labels_of
 from sequst.tagger.windows import Window
@@ -155,7 +156,7 @@ def test_a_phase_that_is_resumed_and_diverges_leaves_good_weights(tiny_encoder: 
 
 def test_padding_stays_within_the_bound_of_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
-    tagger: Any = SimpleNamespace(max_length=512, pad_id=0)
+    tagger: Any = SimpleNamespace(max_length=512, pad_id=0, encoder=Encoder())
     steps = ReplayedSteps(tagger, None, None, None, None, None, rows=128, tokens=16384)
     for length, count, rows in ((500, 32, 32), (512, 32, 33), (500, 20, 32), (20, 100, 128), (20, 128, 128), (32, 128, 129)):
         windows = [Window(0, 0, [1] * length, [1], (0, 1)) for _ in range(count)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from torch import Tensor, nn
@@ -39,6 +40,11 @@ class Encoder(nn.Module):
     def known_layers(self) -> Layers | None:
         """Its layers, where there are faster ways through them than its own."""
         return None
+
+    def learning(self) -> contextlib.AbstractContextManager[None]:
+        """Within it, as often as it is entered, the encoder may go a faster way that has first derivatives alone. It is for
+        the device where the encoder is now."""
+        return contextlib.nullcontext()
 
     def save(self, folder: Path, classifier: nn.Linear) -> None:
         """Write the weights, those of the classifier on top of them, and what it takes to load them again."""

@@ -7,9 +7,6 @@ kernels of our own (`sequst.tagger.kernels`). Like the lean forward it is withou
 from __future__ import annotations
 
 import contextlib
-import functools
-import importlib.util
-import logging
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -20,9 +17,8 @@ from torch import Tensor, nn
 
 from sequst.tagger.batches import Batch, moved
 from sequst.tagger.kernels import Drop, Kernels, Spans
+from sequst.tagger.kernels.finding import fused_kernels
 from sequst.tagger.layers import Layer, Layers
-
-log = logging.getLogger(__name__)
 
 AT_ONCE = 65536
 """Sub-words of all passes that are computed together."""
@@ -60,11 +56,10 @@ class Packed:
     @classmethod
     def of(cls, known: Layers) -> Packed | None:
         """Where there is a GPU that its kernels run on, and autocast to half precision; in fp32 it would gain little."""
-        size, device = known.width // known.heads, known.base.device
-        if device.type != "cuda" or not torch.is_autocast_enabled("cuda") or size & (size - 1) or not 16 <= size <= 128:
+        if known.base.device.type != "cuda" or not torch.is_autocast_enabled("cuda"):
             return None
-        kernels = _fused(device)
-        return None if kernels is None else cls(known, kernels, torch.get_autocast_dtype("cuda"))
+        kernels = fused_kernels(known)
+        return None if kernels is None else cls(known, kernels.packed, torch.get_autocast_dtype("cuda"))
 
     def hidden(self, batch: Batch) -> Tensor:
         """(B, W, H): the state of every word."""
@@ -144,23 +139,6 @@ class Packed:
 
 def _single(layer: Layer) -> list[tuple[nn.Linear]]:
     return [(layer.output,), (layer.up,), (layer.down,)]
-
-
-@functools.cache
-def _fused(device: torch.device) -> Kernels | None:
-    """The fused kernels, where Triton is there and one of them runs: it needs a C compiler, and an Ampere GPU or newer."""
-    if torch.cuda.get_device_capability(device) < (8, 0) or not importlib.util.find_spec("triton"):
-        return None
-    from sequst.tagger.kernels import fused
-
-    try:
-        states = torch.ones(1, 16, device=device, dtype=torch.bfloat16)
-        with torch.cuda.device(device):
-            fused.add_norm(states, states, nn.LayerNorm(16, device=device), None)
-    except Exception as error:  # a compiler may fail in any way
-        log.warning("MC dropout takes the slower way: Triton does not work here (%s: %s)", type(error).__name__, error)
-        return None
-    return fused
 
 
 def _shares(passes: int, tokens: int) -> list[int]:

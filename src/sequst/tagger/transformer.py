@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from sequst.errors import SequstError
 from sequst.tagger.batches import Batch
 from sequst.tagger.encoder import Encoder
 from sequst.tagger.layers import Layers
+from sequst.tagger.learning import Learning
 from sequst.tagger.pretrained import load_model, load_tokenizer, quiet
 from sequst.tagger.windows import Splitter, SubwordSplitter
 
@@ -36,6 +38,7 @@ class Transformer(Encoder):
         self.dropout = _take_dropout(model)
         self.classifier = (classifier,)  # in a tuple, and so no part of the module: it is the saved one, for the head to take
         setattr(model, self._classifier_name, nn.Identity())
+        self._learning: Learning | None = None
         self._mask: Callable[[Tensor], Tensor] = lambda mask: mask
         if model.config.model_type == "mpnet":
             from sequst.tagger.mpnet import added_mask, place
@@ -60,12 +63,21 @@ class Transformer(Encoder):
 
     def forward(self, batch: Batch, embeddings: Tensor | None = None) -> Tensor:
         """Of every word the state of its first sub-word."""
+        if embeddings is None and self.training and self._learning is not None and self._learning.takes(batch):
+            return states_of_words(self._learning.states(batch), batch)
         inputs = {"input_ids": batch.input_ids} if embeddings is None else {"inputs_embeds": embeddings}
         states = self.model(attention_mask=self._mask(batch.attention_mask), **inputs).logits  # (B, L, H)
         return states_of_words(states, batch)
 
     def known_layers(self) -> Layers | None:
         return Layers.of(self.model)
+
+    def learning(self) -> contextlib.AbstractContextManager[None]:
+        return _Within(self, Learning.of(self.known_layers()))
+
+    def take_way(self, way: Learning | None) -> None:
+        """Go this way through the layers where it takes a batch, else that of transformers."""
+        self._learning = way
 
     def save(self, folder: Path, classifier: nn.Linear) -> None:
         identity = getattr(self.model, self._classifier_name)
@@ -76,6 +88,19 @@ class Transformer(Encoder):
         finally:
             setattr(self.model, self._classifier_name, identity)
         self.tokenizer.save_pretrained(folder)
+
+
+class _Within(contextlib.AbstractContextManager[None]):
+    """Within it, as often as it is entered, an encoder goes this way."""
+
+    def __init__(self, encoder: Transformer, way: Learning | None) -> None:
+        self._encoder, self._way = encoder, way
+
+    def __enter__(self) -> None:
+        self._encoder.take_way(self._way)
+
+    def __exit__(self, *raised: object) -> None:
+        self._encoder.take_way(None)
 
 
 def states_of_words(states: Tensor, batch: Batch) -> Tensor:

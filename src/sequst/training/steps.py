@@ -6,6 +6,7 @@ graph launches all at once. It needs fixed shapes, so batches are padded to a fe
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 from typing import Any, NamedTuple
@@ -36,13 +37,14 @@ class Steps:
     ) -> None:
         self._tagger, self._objective, self._learners = tagger, objective, learners
         self._optimizer, self._accelerator, self._norm = optimizer, accelerator, norm
+        self._learning: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
 
     def take(self, batch: Batch) -> Taken:
         """Learn from a batch, which may be on the CPU."""
         return self._take(batch.to(self._tagger.device))
 
     def _take(self, batch: Batch) -> Taken:
-        with self._accelerator.autocast():
+        with self._accelerator.autocast(), self._learning:
             loss, told = self._objective.loss(self._tagger, batch)
         self._accelerator.backward(loss)
         norm = self._accelerator.clip_grad_norm_(self._learners.parameters(), self._norm)
@@ -65,8 +67,10 @@ class ReplayedSteps(Steps):
         super().__init__(*parts)
         self._rows, self._tokens = rows, tokens
         self._recorded: dict[Any, _Recorded] = {}
+        self._seen: set[Any] = set()
         self._pool = torch.cuda.graph_pool_handle()
         self._works, self._ready = True, False
+        self._learning = self._tagger.encoder.learning()
 
     @staticmethod
     def fit(tagger: Tagger, objective: Objective) -> bool:
@@ -77,9 +81,10 @@ class ReplayedSteps(Steps):
     def take(self, batch: Batch) -> Taken:
         batch = self._padded(batch)
         self._ready = self._ready or self._begun()
-        if not self._works or not self._ready:
-            return super().take(batch)
         key = (batch.input_ids.shape, self._objective.stage)
+        if not self._works or not self._ready or key not in self._seen:  # the first may build kernels, which no recording can
+            self._seen.add(key)
+            return super().take(batch)
         if key not in self._recorded:
             try:
                 self._recorded[key] = self._record(batch.to(self._tagger.device))

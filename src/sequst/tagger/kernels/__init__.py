@@ -1,9 +1,10 @@
-"""The steps of a packed forward that are more than a matrix product, in plain torch and fused for a GPU."""
+"""The steps of a forward that are more than a matrix product, in plain torch and fused for a GPU."""
 
 from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+import torch
 from torch import Tensor, nn
 
 
@@ -52,3 +53,51 @@ class Kernels(Protocol):
 
     def add_norm(self, change: Tensor, to: Tensor, norm: nn.LayerNorm, drop: Drop | None) -> Tensor:
         """The normalised sum (N, H) of what is left of `change` and `to`."""
+
+
+class Site(NamedTuple):
+    """A dropout of training: its rate and its number. The keys of a step, two numbers on the device, and that number decide
+    its mask, so that a step which is replayed drops something else every time."""
+
+    rate: float
+    number: int
+
+    @property
+    def drop(self) -> Drop:
+        """Its first key is to be added to that of the step, its second is that of the step."""
+        return Drop(self.rate, (self.number * 0x1E3779B9 % 2**31, 0))
+
+
+class Normed(NamedTuple):
+    """A normalised sum and what its gradient takes."""
+
+    out: Tensor  # (N, H)
+    normal: Tensor  # (N, H), before weight and bias
+    inverse: Tensor  # (N,) of the standard deviation
+
+
+class NormedBack(NamedTuple):
+    """The gradients of a normalised sum."""
+
+    change: Tensor  # (N, H)
+    to: Tensor  # (N, H)
+    sums: Tensor  # (3, H) of the weight, of the bias, and of a bias that was added to `change`
+
+
+class LearningKernels(Protocol):
+    """N = B x L sub-words with their padding, H features; every forward with its gradient."""
+
+    def attention(self, qkv: Tensor, sizes: Tensor, heads: int, bias: Tensor | None, keys: Tensor, site: Site) -> Tensor:
+        """(N, H) from queries, keys and values side by side (N, 3H); a sub-word sees the first `sizes` (B,) of its row.
+        `bias` (heads, L, L) is added to the scores."""
+
+    def attention_back(
+        self, out: Tensor, qkv: Tensor, sizes: Tensor, heads: int, bias: Tensor | None, keys: Tensor, site: Site
+    ) -> tuple[Tensor, Tensor | None]:
+        """From the gradient of what it gave, that of qkv (N, 3H) and, with a bias, of all scores (B, heads, L, L)."""
+
+    def add_norm(self, change: Tensor, to: Tensor, norm: nn.LayerNorm, keys: Tensor, site: Site, dtype: torch.dtype) -> Normed:
+        """The normalised sum of what is left of `change` and `to`."""
+
+    def add_norm_back(self, out: Tensor, normed: Normed, norm: nn.LayerNorm, keys: Tensor, site: Site) -> NormedBack:
+        """From the gradient of the sum, those of what it was made of."""

@@ -14,7 +14,7 @@ from sequst.tagger.kernels import Drop, Spans
 
 _NO_DROP = Drop(0.0, (0, 0))
 """All stay. It is not a kernel of its own: to build one takes seconds, and to hash for nothing hardly any time."""
-_PRECISION = {torch.float32: "ieee", torch.bfloat16: "tf32", torch.float16: "tf32"}
+PRECISION = {torch.float32: "ieee", torch.bfloat16: "tf32", torch.float16: "tf32"}
 """Of matrix products: fp32 is to stay fp32; for the others it says nothing."""
 
 ATTENTION_WARPS = {16: 1, 32: 4, 64: 4}
@@ -24,7 +24,7 @@ NORM_TILE, NORM_WARPS = 1024, 2
 
 
 @triton.jit
-def _random_bits(places, first, second):
+def random_bits(places, first, second):
     """As `plain.random_bits`."""
     bits = places.to(tl.uint32) + first.to(tl.uint32)
     bits = (bits ^ (bits >> 16)) * 0x7FEB352D
@@ -69,7 +69,7 @@ def _attention(
             fade = tl.exp(highest - higher)
             total = total * fade + tl.sum(weights, 1)
             place = ((row * HEADS + head) * longest + here)[:, None] * longest + there[None, :]
-            stays = (_random_bits(place, first, second) >> 16).to(tl.int32) >= threshold
+            stays = (random_bits(place, first, second) >> 16).to(tl.int32) >= threshold
             weights = tl.where(stays, weights, 0.0)
             seen = seen * fade[:, None] + tl.dot(weights.to(value.dtype), value, input_precision=PRECISION)
             highest = higher
@@ -90,7 +90,7 @@ def _add_norm(
     at = row[:, None] * WIDTH + column[None, :]
     one = tl.load(change + at, mask=left, other=0.0).to(tl.float32)
     two = tl.load(change + at + HALF, mask=right, other=0.0).to(tl.float32)
-    bits = _random_bits(row[:, None] * HALF + column[None, :], first, second)
+    bits = random_bits(row[:, None] * HALF + column[None, :], first, second)
     one = tl.where((bits & 0xFFFF).to(tl.int32) >= threshold, one * kept_scale, 0.0)
     two = tl.where((bits >> 16).to(tl.int32) >= threshold, two * kept_scale, 0.0)
     one += tl.load(to + at, mask=left, other=0.0).to(tl.float32)
@@ -115,7 +115,7 @@ def attention(qkv: Tensor, spans: Spans, heads: int, bias: Tensor | None, drop: 
     _attention[grid](
         qkv, out, spans.starts, qkv if bias is None else bias, spans.rows, spans.tokens, spans.longest, *kept.keys,
         kept.threshold, kept.scale, size**-0.5, HEADS=heads, SIZE=size, BLOCK=block, BIASED=bias is not None,
-        PRECISION=_PRECISION[qkv.dtype], num_warps=ATTENTION_WARPS[block], num_stages=1,
+        PRECISION=PRECISION[qkv.dtype], num_warps=ATTENTION_WARPS[block], num_stages=1,
     )  # fmt: skip
     return out
 

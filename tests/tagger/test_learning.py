@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from tests.tagger.test_lean import MODELS, SMALL, batch_of, model_of
+from torch import Tensor, nn
+
+from sequst.tagger import learning
+from sequst.tagger.batches import Batch
+from sequst.tagger.kernels import Site, plain_learning
+from sequst.tagger.layers import Layers
+from sequst.tagger.learning import Learning
+from sequst.tagger.tagger import Tagger
+
+KEYS = torch.tensor([123456789, 987654321], dtype=torch.int32)
+
+
+@pytest.fixture(params=MODELS)
+def model(request: pytest.FixtureRequest) -> Any:
+    return model_of(request.param)
+
+
+def learning_of(model: Any) -> Learning:
+    known = Layers.of(model)
+    assert known is not None
+    return Learning(known, plain_learning, torch.float32)
+
+
+def gradients(model: nn.Module, states: Tensor, batch: Batch) -> dict[str, Tensor]:
+    """Of a loss that looks at every sub-word which is no padding."""
+    model.zero_grad()
+    there = batch.attention_mask.bool()
+    target = torch.randn(states.shape, generator=torch.Generator().manual_seed(3)).to(states)
+    (states - target)[there].pow(2).sum().backward()
+    return {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
+
+
+def alike(ours: dict[str, Tensor], theirs: dict[str, Tensor], tolerance: float) -> None:
+    assert set(ours) == set(theirs)
+    for name in theirs:
+        torch.testing.assert_close(ours[name], theirs[name], atol=tolerance * float(theirs[name].abs().max() + 1), rtol=0)
+
+
+def without_dropout(model: nn.Module) -> None:
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+
+
+@pytest.mark.parametrize("lengths", [(9, 4, 7), (6, 6)])
+def test_states_and_gradients_are_those_of_transformers(model: Any, lengths: tuple[int, ...]) -> None:
+    batch = batch_of(lengths)
+    without_dropout(model)
+    model.train()
+    ours = learning_of(model).states(batch)
+    theirs = model(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits
+    there = batch.attention_mask.bool()
+    torch.testing.assert_close(ours[there], theirs[there], atol=2e-5, rtol=1e-5)
+    expected = gradients(model, theirs, batch)
+    expected = {name: each for name, each in expected.items() if each.abs().max() > 0}
+    found = gradients(model, ours, batch)
+    alike({name: found[name] for name in expected}, expected, 1e-5)
+    assert all(float(found[name].abs().max()) < 1e-5 for name in set(found) - set(expected))
+
+
+def by_autograd(states: Tensor, bias: Tensor | None, *rest: Any) -> Tensor:
+    """A layer in plain steps, of which torch finds the gradients."""
+    *_, layer, common, dtype = rest
+    known, keys = layer.known, common.keys
+    qkv = torch.cat([part(states) for part in (known.query, known.key, known.value)], -1)
+    seen = plain_learning.attention(qkv, common.sizes, common.heads, bias, keys, layer.attention_site)
+    middle = plain_learning.add_norm(known.output(seen), states, known.first_norm, keys, layer.first_site, dtype).out
+    inner = known.down(nn.functional.gelu(known.up(middle)))
+    return plain_learning.add_norm(inner, middle, known.second_norm, keys, layer.second_site, dtype).out
+
+
+def test_gradients_with_dropout_are_those_of_autograd(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = batch_of((9, 4, 7))
+    without_dropout(model.base_model.embeddings)
+    for module in model.base_model.encoder.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.3
+    model.train()
+    found = []
+    for way in (learning._LayerStep.apply, by_autograd):
+        monkeypatch.setattr(learning._LayerStep, "apply", way)
+        torch.manual_seed(4)
+        states = learning_of(model).states(batch)
+        found.append((states.detach(), gradients(model, states, batch)))
+    torch.testing.assert_close(found[0][0], found[1][0], atol=1e-5, rtol=1e-5)
+    alike(found[0][1], found[1][1], 1e-5)
+    states = learning_of(model).states(batch)  # the generator went on
+    assert not torch.allclose(states, found[0][0], atol=1e-2)
+
+
+def test_weights_are_read_anew_in_every_forward(model: Any) -> None:
+    batch = batch_of((5, 4))
+    without_dropout(model)
+    forward = learning_of(model.train())
+    before = forward.states(batch)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(0.01 * torch.randn_like(weight))
+    torch.testing.assert_close(forward.states(batch), learning_of(model).states(batch))
+    assert not torch.allclose(forward.states(batch), before, atol=1e-3)
+
+
+def test_masks_have_their_rate_and_differ_by_site() -> None:
+    masks = [plain_learning.kept_features(torch.Size((500, 97)), KEYS, Site(0.2, number)) for number in range(2)]
+    weights = plain_learning.kept_weights(torch.Size((8, 4, 30, 30)), KEYS, Site(0.2, 0))
+    for mask in (*masks, weights):
+        assert (mask == 0).float().mean().item() == pytest.approx(0.2, abs=0.01)
+        assert mask.mean().item() == pytest.approx(1.0, abs=0.02)
+    assert ((masks[0] == 0) & (masks[1] == 0)).float().mean().item() == pytest.approx(0.04, abs=0.01)
+
+
+def test_a_cpu_goes_through_transformers(tiny_encoder: str) -> None:
+    tagger = Tagger.from_encoder(tiny_encoder, ["O"])
+    assert Learning.of(tagger.encoder.known_layers()) is None
+
+
+DTYPES = {torch.float32: 1e-4, torch.bfloat16: 2e-2}
+
+
+def learning_kernels_agree(device: str, dtype: torch.dtype, length: int, biased: bool, rate: float) -> None:
+    from sequst.tagger.kernels import fused_learning
+
+    torch.manual_seed(0)
+    rows, heads, size, site, keys = 5, 3, 32, Site(rate, 7), KEYS.to(device)
+    width, tolerance = heads * size, DTYPES[dtype]
+    qkv, out = (torch.randn(rows * length, n * width, device=device).to(dtype) for n in (3, 1))
+    sizes = torch.tensor([length, 1, max(1, length - 3), length, 2], device=device, dtype=torch.int32).clamp(max=length)
+    bias = torch.randn(heads, length, length, device=device) if biased else None
+    norm = nn.LayerNorm(width).to(device)
+    nn.init.normal_(norm.weight), nn.init.normal_(norm.bias)
+    change, to = qkv[:, :width].contiguous(), qkv[:, width : 2 * width].contiguous()
+    found: list[list[Tensor]] = []
+    for kernels in (fused_learning, plain_learning):
+        normed = kernels.add_norm(change, to, norm, keys, site, dtype)
+        found.append(
+            [
+                kernels.attention(qkv, sizes, heads, bias, keys, site),
+                *(x for x in kernels.attention_back(out, qkv, sizes, heads, bias, keys, site) if x is not None),
+                *normed,
+                *kernels.add_norm_back(out, normed, norm, keys, site),
+            ]
+        )
+    assert len(found[0]) == (9 if biased else 8)
+    for ours, theirs in zip(*found, strict=True):
+        assert ours.dtype == theirs.dtype
+        scale = float(theirs.float().abs().max())
+        torch.testing.assert_close(ours.float(), theirs.float(), atol=tolerance * scale, rtol=tolerance)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("rate", [0.0, 0.1])
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "length"), [(torch.bfloat16, 16), (torch.bfloat16, 32), (torch.bfloat16, 64), (torch.float32, 21)]
+)
+def test_fused_kernels_compute_what_the_plain_ones_do(dtype: torch.dtype, length: int, biased: bool, rate: float) -> None:
+    learning_kernels_agree("cuda", dtype, length, biased, rate)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", MODELS)
+def test_in_half_precision_gradients_are_those_of_transformers(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As close as two ways to compute in bf16 are."""
+    monkeypatch.setitem(SMALL, "num_attention_heads", 2)  # heads of a size that the kernels take
+    model = model_of(kind)
+    batch = batch_of((9, 4, 7)).to(torch.device("cuda"))
+    without_dropout(model)
+    model.to("cuda").train()
+    forward = Learning.of(Layers.of(model))
+    assert forward is not None
+    exact = gradients(model, model(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits, batch)
+    with torch.autocast("cuda", torch.bfloat16):
+        assert forward.takes(batch)
+        ours = gradients(model, forward.states(batch), batch)
+        theirs = gradients(model, model(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits.float(), batch)
+    for name, each in exact.items():
+        if float(each.norm()) > 1e-3:
+            error = [float((way[name] - each).norm() / each.norm()) for way in (ours, theirs)]
+            assert error[0] < 3 * error[1] + 0.02, name
