@@ -150,7 +150,7 @@ def learning_kernels_agree(device: str, dtype: torch.dtype, length: int, biased:
     assert len(found[0]) == (9 if biased else 8)
     for ours, theirs in zip(*found, strict=True):
         assert ours.dtype == theirs.dtype
-        scale = float(theirs.float().abs().max())
+        scale = float(theirs.detach().float().abs().max())
         torch.testing.assert_close(ours.float(), theirs.float(), atol=tolerance * scale, rtol=tolerance)
 
 

@@ -32,7 +32,8 @@ from sequst.training.steps import ReplayedSteps, rounded
 
 
 def test_a_few_lengths() -> None:
-    assert [rounded(length) for length in (1, 16, 17, 32, 33, 64, 65, 128, 300)] == [16, 16, 32, 32, 64, 64, 128, 128, 320]
+    lengths = (1, 16, 17, 25, 32, 33, 49, 64, 65, 128, 300)
+    assert [rounded(length) for length in lengths] == [16, 16, 24, 32, 32, 48, 64, 64, 128, 128, 320]
 
 
 @pytest.mark.parametrize("head", ["softmax", "crf"])

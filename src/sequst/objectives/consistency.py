@@ -66,19 +66,17 @@ def consistency(
 ) -> Consistency:
     """Eq. 14 over the words that `words` (B, W) marks: the mean KL over words and `samples` perturbations.
 
-    hidden (B, W, H); `predict` gives (B, W, C) from it and must draw nothing, or the divergence would measure its draws. Noise
-    comes from the generator alone, so that this shares no random stream with dropout. `detach` keeps the clean side out of the
-    gradient.
+    hidden (B, W, H); `predict` gives (..., B, W, C) from such states and must draw nothing, or the divergence would measure its
+    draws. Noise comes from the generator alone, so that this shares no random stream with dropout. `detach` keeps the clean
+    side out of the gradient.
     """
     mean, scale = nets(hidden)
     clean = predict(hidden)
     clean = clean.detach() if detach else clean
     count = words.sum().clamp(min=1)
-    total = hidden.new_zeros(())
-    for _ in range(samples):
-        noise = torch.randn(hidden.shape, generator=generator, device=generator.device).to(hidden)
-        each = divergence(clean, predict(perturb(hidden, mean, scale, noise)))
-        total = total + torch.where(words, each, 0.0).sum() / count
+    noise = torch.randn((samples, *hidden.shape), generator=generator, device=generator.device).to(hidden)
+    each = divergence(clean, predict(perturb(hidden, mean, scale, noise)))  # (samples, B, W)
+    total = torch.where(words, each, 0.0).sum() / count
     marked = words.unsqueeze(-1)
     width = count * hidden.shape[-1]
     averages = [torch.where(marked, value, 0.0).sum().detach() / width for value in (mean, scale)]

@@ -69,7 +69,7 @@ class Head(nn.Module):
         return (hidden - self.mean) * self.scale
 
     def forward(self, hidden: Tensor, rows: Rows, dropout: bool = True) -> Tensor:
-        """Hidden states (B, W, H) -> log probabilities (B, W, C)."""
+        """Hidden states (..., B, W, H) -> log probabilities (..., B, W, C)."""
         return self.log_probs(self.scores(hidden, dropout), rows)
 
     def chain(self, scores: Tensor, rows: Rows) -> Chain:
@@ -182,7 +182,9 @@ class CrfHead(Head):
 
     def log_probs(self, scores: Tensor, rows: Rows) -> Tensor:
         """Forward-backward marginals."""
-        return log_marginals(self.chain(scores, rows))
+        copies = scores.shape[:-3].numel()
+        each = Rows(rows.words.repeat(copies, 1), rows.opens.repeat(copies))
+        return log_marginals(self.chain(scores.flatten(0, -3), each)).view(scores.shape)
 
     def decode(self, scores: Tensor, rows: Rows) -> Decoded:
         """The best path, and the marginals of its tags."""

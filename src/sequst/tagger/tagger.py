@@ -122,7 +122,7 @@ class Tagger(nn.Module):
         return self.encoder(batch, embeddings)  # type: ignore[no-any-return]
 
     def log_probs(self, hidden: Tensor, batch: Batch, dropout: bool = True) -> Tensor:
-        """(B, W, C): log probabilities of the labels of every word; marginals under a CRF."""
+        """(..., B, W, C): log probabilities of the labels of words, from their states (..., B, W, H); marginals under a CRF."""
         return self.head(hidden, batch.rows, dropout)  # type: ignore[no-any-return]
 
     def decode(self, batch: Batch) -> Decoded:

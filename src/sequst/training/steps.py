@@ -145,4 +145,4 @@ def _stream(device: torch.device) -> torch.cuda.Stream:
 
 def rounded(length: int) -> int:
     """A length to pad to, of few: to record a step takes as long as ten of them, and padding hardly any time."""
-    return next((bound for bound in (16, 32) if length <= bound), -(-length // 64) * 64)
+    return next((bound for bound in (16, 24, 32, 48) if length <= bound), -(-length // 64) * 64)

@@ -13,9 +13,7 @@ from torch import Tensor, nn
 from sequst.tagger.kernels import Normed, NormedBack, Site
 from sequst.tagger.kernels.fused import ATTENTION_WARPS, NORM_TILE, NORM_WARPS, PRECISION, random_bits
 
-LONGEST = max(ATTENTION_WARPS)
-"""Sub-words of a row at most: a program sees all of it at once."""
-_PROGRAMS = 256
+_PROGRAMS = 132
 """Among how many programs the rows of a normalisation are divided, at most, for what is summed over rows."""
 
 
