@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import resources
 from pathlib import Path
 
 import pytest
 import yaml
 
 from sequst.errors import UsageError
-from sequst.training.configuring import describe, from_dict, load_settings, save_settings, template
+from sequst.methods.registry import find_method
+from sequst.training.configuring import describe, from_dict, leaves, load_settings, recipe_names, save_settings, template
 from sequst.training.settings import _CHOICES, Settings, to_dict
 from sequst.uncertainty.selectors import SELECTORS
 
@@ -88,6 +90,33 @@ def test_the_hash_is_of_what_decides_the_numbers() -> None:
     other = load_settings(None, ["gcr.weight=0.25"])
     assert base.hash() != other.hash()
     assert base.hash(["gcr"]) == other.hash(["gcr"])
+
+
+def test_recipes_go_by_their_names(write: Write) -> None:
+    """`best` says what the defaults are, and `paper` every setting of the method's own that may differ from it."""
+    assert recipe_names() == ["best", "paper"]
+    assert load_settings("best") == Settings()
+    best, paper = ({name for name, _ in leaves(yaml.safe_load(text_of(recipe)))} for recipe in recipe_names())
+    assert best == paper
+    assert load_settings("paper", ["max_rounds=3"]).max_rounds == 3
+    assert load_settings(write("paper", "max_rounds: 4\n")).max_rounds == 4  # a file of that name, by its path
+    with pytest.raises(UsageError, match=r"--settings papr: no such file.*best or paper"):
+        load_settings("papr")
+
+
+def text_of(recipe: str) -> str:
+    return resources.files("sequst.training").joinpath(f"recipes/{recipe}.yaml").read_text(encoding="utf-8")
+
+
+def test_hashes_of_old_results_stay() -> None:
+    """Of settings that have become older than others since: results are found by them."""
+    assert load_settings("paper", method="finetune", encoder="minilm").hash(find_method("finetune").unused) == "8e3c4cd39f1c"
+    settings = load_settings("paper", ["max_rounds=2"], method="sequst", encoder="mpnet")
+    assert settings.hash(find_method("sequst").unused) == "b68e2f10090d"
+    adapted = load_settings("paper", ["adapt=true"])
+    assert adapted.hash() != load_settings("paper").hash()
+    assert adapted.hash() != load_settings("paper", ["adapt=true", "adaptation.epochs=3"]).hash()
+    assert load_settings("paper", ["adaptation.epochs=3"]).hash() == load_settings("paper").hash()
 
 
 def test_a_group_given_in_part_keeps_its_own_defaults() -> None:

@@ -23,7 +23,8 @@ def train(
     head: Annotated[str | None, setting("head")] = None,
     seed: Annotated[int | None, setting("seed")] = None,
     settings: Annotated[
-        str | None, typer.Option(help="Settings as YAML; `sequst settings` prints all.", metavar="FILE")
+        str | None,
+        typer.Option(help="Settings as YAML, `best` (the defaults) or `paper`; `sequst settings` prints all.", metavar="FILE"),
     ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Override a setting, e.g. teacher.epochs=10.", metavar="K=V")

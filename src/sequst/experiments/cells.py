@@ -16,7 +16,7 @@ from sequst.errors import SequstError, UsageError
 from sequst.experiments.benchmarks import read_part
 from sequst.experiments.results import KEYS, TELLING, Lines, key_of
 from sequst.methods.registry import find_method
-from sequst.training.configuring import load_settings
+from sequst.training.configuring import load_settings, recipe_names
 from sequst.training.settings import Settings
 
 SCORED_ON_POOL = 1000
@@ -24,7 +24,7 @@ SCORED_ON_POOL = 1000
 
 @dataclass(frozen=True)
 class Cell:
-    """What to run. `recipe` is `default`, or the overrides of it, space-separated."""
+    """What to run. `recipe` is `default`, or named settings such as `paper`, or overrides of either, space-separated."""
 
     experiment: str
     dataset: str
@@ -45,10 +45,10 @@ class Cell:
     """Findings to keep beside those that every cell has; see `findings`."""
 
     def settings(self, device: str = "auto") -> Settings:
-        overrides = () if self.recipe == "default" else self.recipe.split()
+        base, overrides = split_recipe(self.recipe)
         head = None if self.head == "softmax" else self.head  # a recipe may name one too
         return load_settings(
-            None, overrides, method=self.method, encoder=self.encoder, head=head, seed=self.seed, device=device
+            base, overrides, method=self.method, encoder=self.encoder, head=head, seed=self.seed, device=device
         )
 
     @property
@@ -67,6 +67,14 @@ class Cell:
         not scored on test says so in its name."""
         experiment = self.experiment if self.score_on == "test" else f"{self.experiment}@{self.score_on}"
         return {**dataclasses.asdict(self), "experiment": experiment, "encoder": PurePath(self.encoder).name}
+
+
+def split_recipe(recipe: str) -> tuple[str | None, list[str]]:
+    """(the settings to begin with by their name, none for the defaults; the overrides)."""
+    first, *others = recipe.split()
+    if first == "default":
+        return None, others
+    return (first, others) if first in recipe_names() else (None, [first, *others])
 
 
 def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple[dict[str, Any], dict[str, Lines]]:

@@ -17,6 +17,7 @@ from sequst.errors import UsageError, nearest, shorten
 from sequst.experiments.cells import Cell
 from sequst.experiments.results import ON_REQUEST, key_of, read_findings, read_results
 from sequst.methods.registry import find_method
+from sequst.training.configuring import recipe_names as settings_names
 
 SEEDS = (12, 21, 42, 87, 100)
 """Those of the paper."""
@@ -38,6 +39,8 @@ class Recipe:
     sampler: str = "sentences"
     pool: int | None = None
     """Cap on the unlabelled sentences, the same for all methods."""
+    base: str = "best"
+    """Settings to begin with, by their name."""
     settings: tuple[str, ...] = ()
     settings_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Further ones for a method or an encoder, by its name."""
@@ -73,9 +76,13 @@ class Recipe:
             rng = random.Random(f"{self.name} {method} {draw}")
             settings += [f"{name}={rng.choice(values)}" for name, values in self.space.items()]
         return Cell(
-            self.name, dataset, seed, method, " ".join(settings) or "default", encoder, head, shots, self.sampler,
+            self.name, dataset, seed, method, " ".join(self._begun + settings) or "default", encoder, head, shots, self.sampler,
             self.pool if learns else None, self.score_on, self.keep,
         )  # fmt: skip
+
+    @property
+    def _begun(self) -> list[str]:
+        return [] if self.base == "best" else [self.base]
 
     def narrowed(self, **choices: Any) -> Recipe:
         """The same with these lists in place of its own, where they are not empty."""
@@ -232,6 +239,8 @@ def _value(key: str, value: Any, where: str) -> Any:
             if not members or any(not isinstance(item, kinds) for item in members):
                 raise UsageError(f"{where}: {key} of {name} must be a list of {'settings' if kinds == (str,) else 'values'}")
         return lists
+    if key == "base" and value not in settings_names():
+        raise UsageError(f"{where}: base {shorten(value)} is none of {', '.join(settings_names())}")
     if key == "about" and not isinstance(value, str):
         raise UsageError(f"{where}: about must be a text; found {shorten(value)}")
     if key in _CHOICES and value not in _CHOICES[key]:

@@ -12,6 +12,7 @@ import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,11 +21,17 @@ from sequst.files import atomic_text
 from sequst.training.settings import Settings, to_dict
 
 
+def recipe_names() -> list[str]:
+    """Settings that have a name: `best`, which are the defaults, and `paper`."""
+    return sorted(Path(item.name).stem for item in resources.files("sequst.training").joinpath("recipes").iterdir())
+
+
 def load_settings(path: str | Path | None = None, overrides: Sequence[str] = (), **flags: Any) -> Settings:
-    """Defaults, then a YAML file, then `a.b=value` overrides, then flags that are not None; the later wins."""
+    """Defaults, then a YAML file or a recipe by its name, then `a.b=value` overrides, then flags that are not None; the later
+    wins."""
     import yaml
 
-    tree: dict[str, Any] = _read_yaml(Path(path)) if path is not None else {}
+    tree: dict[str, Any] = _read_yaml(path) if path is not None else {}
     for override in overrides:
         name, equals, text = override.partition("=")
         if not equals or not name:
@@ -76,13 +83,18 @@ def save_settings(settings: Settings, path: Path) -> None:
         file.write(dump(settings))
 
 
-def _read_yaml(path: Path) -> dict[str, Any]:
+def _read_yaml(path: str | Path) -> dict[str, Any]:
     import yaml
 
+    named = str(path) in recipe_names()
+    place = resources.files("sequst.training").joinpath(f"recipes/{path}.yaml") if named else Path(path)
     try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+        tree = yaml.safe_load(place.read_text(encoding="utf-8"))
     except OSError as error:
-        raise UsageError(f"--settings {path}: {(error.strerror or 'cannot be read').lower()}") from None
+        names = " or ".join(recipe_names())
+        raise UsageError(
+            f"--settings {path}: {(error.strerror or 'cannot be read').lower()}; name a YAML file, or {names}"
+        ) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UsageError(f"--settings {path}: not valid YAML ({' '.join(str(error).split())[:200]})") from None
     if tree is None:

@@ -280,6 +280,7 @@ class Settings:
         without = {"seed", "device", "checkpoint_seconds", "keep_rounds", *unused}
         without |= {"head", "crf"} if self.head == "softmax" else set()
         without |= {"bilstm"} if self.encoder != BILSTM else set()
+        without |= {"adaptation"} if not self.adapt else set()
         if self.pseudo_labels == "mean" and "pseudo_labels" not in unused:
             without.discard("uncertainty")  # whose passes the labels are the mean of
         kept = {name: value for name, value in _aged(self).items() if name not in without}
@@ -289,22 +290,31 @@ class Settings:
         return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:12]
 
 
-_YOUNGER = {
-    Settings: ("dev_shots", "choose", "calibrate", "adapt", "adaptation", "sharpness", "valid_tags", "ensemble"),
-    Phase: ("average", "hide"),
-    Uncertainty: ("last_layers", "dropout", "calibrated"),
-    Selection: ("power", "unit", "each_epoch"),
+_YOUNGER: dict[type, dict[str, Any]] = {
+    Settings: {
+        "dev_shots": 0,
+        "choose": "best",
+        "calibrate": True,
+        "adapt": False,
+        "sharpness": 1.0,
+        "valid_tags": False,
+        "ensemble": Ensemble(),
+    },
+    Phase: {"average": 0.0, "hide": 0.0},
+    Uncertainty: {"last_layers": 0, "dropout": 0.0, "calibrated": False},
+    Selection: {"power": 1.0, "unit": "word", "each_epoch": False},
 }
-"""Settings that the oldest results do not have. At their defaults they are left out of the hash, so that it stays theirs."""
+"""Settings that the oldest results do not have, and what those had in effect. They are left out of the hash where they are that,
+so that it stays what it was."""
 
 
 def _aged(settings: Any) -> dict[str, Any]:
-    """As `to_dict`, without younger settings at their defaults."""
+    """As `to_dict`, without younger settings that are as they were before they were there."""
     kept = {}
+    younger = _YOUNGER.get(type(settings), {})
     for item in fields(settings):
         value = getattr(settings, item.name)
-        default = item.default_factory() if callable(item.default_factory) else item.default
-        if item.name not in _YOUNGER.get(type(settings), ()) or value != default:
+        if item.name not in younger or value != younger[item.name]:
             kept[item.name] = _aged(value) if is_dataclass(value) else value
     return kept
 
