@@ -26,7 +26,7 @@ def test_only_hidden_words_count(tiny_encoder: str, split: Split) -> None:
     first = [[window.ids[head] for head in window.heads] for window in windows]
     batch = collate(windows, list(range(8)), tagger.pad_id, first)
     hidden = hide_words(batch, 0.4, tagger, torch.Generator().manual_seed(1))
-    objective = HiddenWords(tagger)
+    objective = HiddenWords(tagger, 0.4)
     loss, told = objective.loss(tagger, hidden)
     assert objective.loss(tagger, batch)[0] == 0  # nothing is hidden, nothing is asked
     assert 0 <= told["found"] <= 1

@@ -304,8 +304,8 @@ _YOUNGER: dict[type, dict[str, Any]] = {
     Uncertainty: {"last_layers": 0, "dropout": 0.0, "calibrated": False},
     Selection: {"power": 1.0, "unit": "word", "each_epoch": False},
 }
-"""Settings that the oldest results do not have, and what those had in effect. They are left out of the hash where they are that,
-so that it stays what it was."""
+"""Settings that the oldest results do not have, and what those had in effect. Where they are that they are left out of the
+hash, so that it stays what it was."""
 
 
 def _aged(settings: Any) -> dict[str, Any]:
