@@ -165,6 +165,20 @@ def test_calibration_and_classes() -> None:
     assert classes.rows == [["sequst", "0.250 (1)"]]
 
 
+def test_what_tells_errors() -> None:
+    cell = line("conll03", "sequst", 12, 1.0)
+    found = [
+        {**cell, "seed": seed, "of": of, "score": score, "auroc": auroc + seed / 1000, "risk_coverage": risk}
+        for seed in (12, 22)
+        for of, score, auroc, risk in (("words", "certainty", 0.8, 3.0), ("entities", "mean certainty", 0.7, None))
+    ]
+    [_, table] = tables([cell], detection=found)
+    assert table.rows == [
+        ["words", "certainty", "AUROC", "0.817 ± 0.007 (2)"], ["", "", "AURC, %", "3.00 ± 0.00 (2)"],
+        ["entities", "mean certainty", "AUROC", "0.717 ± 0.007 (2)"], ["", "", "AURC, %", "-"],
+    ]  # fmt: skip
+
+
 def test_recipes_that_come_to_the_same_settings_are_one_row() -> None:
     same = [
         line("conll03", "finetune", 12, 1.0, settings_hash="h"),

@@ -109,14 +109,17 @@ class Scored(NamedTuple):
 
 def first_teachers(results: Results) -> Lines:
     """Self-training begins with fine-tuning: where it kept the score of its first teacher, that is a line of fine-tuning too.
-    Not of a BiLSTM, which there knows the words of the unlabelled sentences as well, and not where the settings of the line are
-    no longer what its recipe comes to, so that those of its teacher are not known."""
+    Not of a BiLSTM, which there knows the words of the unlabelled sentences as well, nor of an encoder that has read them, nor
+    of the best of several; and not where the settings of the line are no longer what its recipe comes to, so that those of its
+    teacher are not known."""
     lines = []
     for line in results.found("rounds"):
         if line["round"] == 0 and line.get("f1") is not None and line["encoder"] != BILSTM:
             cell = Cell("", line["dataset"], line["seed"], line["method"], line["recipe"], line["encoder"], line["head"])
             try:
-                known = cell.settings_hash == line["settings_hash"]
+                settings = cell.settings()
+                plain = not settings.adapt and settings.ensemble.teachers == 1
+                known = plain and cell.settings_hash == line["settings_hash"]
                 teacher = dataclasses.replace(cell, method="finetune").settings_hash
             except UsageError:  # a method or a setting that is no more
                 continue

@@ -33,7 +33,8 @@ MISSING = "-"
 
 def tables_of(results: Results, baseline: str = "sst") -> list[Table]:
     """Of every group a table of scores, and one of differences to the baseline with their p values; then what was found in the
-    cells, where they kept it: rounds, calibration, errors of selected words, how far the classes lie apart."""
+    cells, where they kept it: rounds, errors of selected words, calibration, what tells errors, how far the classes lie
+    apart."""
     rows, made = rows_of(results), []
     grouped = scores_of(results, rows)
     for group, scored in grouped.items():
@@ -43,6 +44,7 @@ def tables_of(results: Results, baseline: str = "sst") -> list[Table]:
         made += _rounds(group, of_group(results.found("rounds"), group), rows)
         made += _selection(group, of_group(results.found("selection"), group), rows)
         made += _calibration(group, of_group(results.found("reliability"), group), rows)
+        made += _detection(group, of_group(results.found("detection"), group), rows)
         made += _classes(group, of_group(results.found("words"), group), rows)
     alone = {pair: found for pair, found in ceilings_of(results).items() if pair not in {group[:2] for group in grouped}}
     return [*made, *(_ceiling_table(pair, found) for pair, found in alone.items())]
@@ -204,6 +206,32 @@ def _selection_table(title: str, lines: Lines) -> Table:
 def _calibration(group: Group, lines: Lines, rows: Rows) -> list[Table]:
     notes = ["expected calibration error of predicted entities on test, in percent, 15 bins of equally many: lower is better"]
     return _plain(f"{group.title}: calibration", by_row(lines, rows, "ece"), notes)
+
+
+def _detection(group: Group, lines: Lines, rows: Rows) -> list[Table]:
+    """A table for every variant: which score tells what is wrong."""
+    names = sorted({rows[variant_of(line)] for line in lines}, key=rank)
+    made = []
+    for name in names:
+        mine = [line for line in lines if rows[variant_of(line)] == name]
+        columns = in_order({line["dataset"] for line in mine})
+        found: dict[tuple[str, str, str, str], dict[int, float]] = defaultdict(dict)
+        for line in mine:
+            for figure in ("auroc", "risk_coverage"):
+                if line[figure] is not None:
+                    found[line["of"], line["score"], figure, line["dataset"]].setdefault(line["seed"], line[figure])
+        body: list[list[str]] = []
+        for of, score in dict.fromkeys((line["of"], line["score"]) for line in mine):
+            for figure, told, digits in (("auroc", "AUROC", 3), ("risk_coverage", "AURC, %", 2)):
+                cells = [_spread(found.get((of, score, figure, dataset)), digits) for dataset in columns]
+                body.append([*((of, score) if figure == "auroc" else ("", "")), told, *cells])
+        notes = [
+            "how well a score tells wrong tags and entities from right ones, on unlabelled sentences whose tags are known, "
+            "mean ± standard deviation (runs); AURC: area under the risk-coverage curve, lower is better",
+        ]
+        title = f"{group.title}: what tells errors" + ("" if len(names) == 1 else f", {name}")
+        made.append(Table(title, ["of", "score", "", *columns], body, notes, labels=3))
+    return made
 
 
 def _classes(group: Group, lines: Lines, rows: Rows) -> list[Table]:
