@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from sequst.corpus.sampling import Split
-from sequst.errors import UsageError
 from sequst.methods.adapting import HiddenWords
 from sequst.methods.running import resume
 from sequst.tagger.batches import collate
 from sequst.tagger.tagger import Tagger
 from sequst.training.noise import hide_words
+from sequst.training.progress import Silent
 from sequst.training.state import load_state
 from tests.methods.test_running import metrics
 from tests.methods.test_self_training import run
@@ -54,7 +54,10 @@ def test_all_taggers_start_from_what_was_read(tiny_encoder: str, split: Split, t
     assert {**again.summary, "seconds": 0} == {**result.summary, "seconds": 0}
 
 
-def test_what_cannot_hide_words_is_refused_at_once(split: Split, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="needs a pretrained encoder with a mask token"):
-        run(split, "bilstm", tmp_path / "run", "sst", adapt=True)
-    assert not (tmp_path / "run").exists()
+def test_what_cannot_hide_words_does_not_read(split: Split, tmp_path: Path) -> None:
+    notes: list[str] = []
+    progress = Silent()
+    progress.note = notes.append  # type: ignore[method-assign]
+    run(split, "bilstm", tmp_path / "run", "sst", adapt=True, max_rounds=1, keep_rounds=True, progress=progress)
+    assert "the encoder bilstm has no mask token: it does not read the text first" in notes
+    assert not list((tmp_path / "run").rglob("adaptation"))

@@ -21,8 +21,11 @@ NAME = "adaptation"
 
 
 def adapt(run: Run) -> None:
-    """Let the run's taggers start from an encoder that has read its text."""
+    """Let the run's taggers start from an encoder that has read its text, where it has a token to hide words behind."""
     tagger = run.new_tagger(0, NAME)
+    if not isinstance(tagger.encoder, Transformer) or tagger.encoder.tokenizer.mask_token_id is None:
+        run.progress.note(f"the encoder {run.settings.encoder} has no mask token: it does not read the text first")
+        return
     windows = tagger.splitter.windows(run.text)
     words = [[0] * len(sentence) for sentence in run.text]
     for window in windows:

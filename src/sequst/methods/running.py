@@ -94,7 +94,7 @@ def train(
             raise UsageError(NO_DEV)
         if settings.bilstm.vectors and settings.encoder != BILSTM:
             progress.note(f"bilstm.vectors is not used: the encoder is {settings.encoder}, not bilstm")
-        encoder = load_encoder(settings, method.perturbs, masked=settings.adapt and method.unlabeled)
+        encoder = load_encoder(settings, method.perturbs)
         facts = {
             "sequst": __version__,
             "torch": torch.__version__,

@@ -7,10 +7,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from sequst.errors import UsageError
 from sequst.tagger.batches import Batch
 from sequst.tagger.tagger import Tagger
-from sequst.tagger.transformer import Transformer
 
 
 def hide_words(batch: Batch, share: float, tagger: Tagger, generator: torch.Generator) -> Batch:
@@ -28,10 +26,3 @@ def _subwords_of(words: Tensor, batch: Batch, closing: int) -> Tensor:
     places = torch.arange(word.shape[1])
     inside = (word >= 0) & (places < torch.tensor(batch.sizes).unsqueeze(1) - closing)
     return words.gather(1, word.clamp(min=0)) & inside
-
-
-def require_mask(tagger: Tagger) -> None:
-    """An error where the encoder has no mask token, or no embeddings to predict a word by."""
-    encoder = tagger.encoder
-    if not isinstance(encoder, Transformer) or encoder.tokenizer.mask_token_id is None:
-        raise UsageError("setting adapt=true needs a pretrained encoder with a mask token; use another, or leave it out")

@@ -30,7 +30,6 @@ from sequst.tagger.vocabulary import UNKNOWN, Vocabulary
 from sequst.training.data import Data
 from sequst.training.directory import RunDirectory
 from sequst.training.loop import Diverged, Examples, Hooks, Outcome, Renew, batches_of, fit
-from sequst.training.noise import require_mask
 from sequst.training.objective import Objective
 from sequst.training.progress import Progress, Silent
 from sequst.training.seeds import derive
@@ -342,9 +341,9 @@ class EncoderFacts(NamedTuple):
     """Of all its weights: a run that is resumed must find the same."""
 
 
-def load_encoder(settings: Settings, perturbed: bool = False, masked: bool = False) -> EncoderFacts:
+def load_encoder(settings: Settings, perturbed: bool = False) -> EncoderFacts:
     """Load the encoder and its tokenizer or vectors once and look for the device, so that whatever is wrong with them is known
-    now; with `perturbed` it must take word embeddings in place of words, and `masked`, have a token to hide them behind."""
+    now; with `perturbed` it must take word embeddings in place of words."""
     device = pick_device(settings.device)
     if settings.precision == "bf16" and not (device.type == "cuda" and torch.cuda.is_bf16_supported()):
         raise UsageError(f"setting precision=bf16 needs a GPU that has it, and the device is {device.type}; use fp32 or auto")
@@ -352,8 +351,6 @@ def load_encoder(settings: Settings, perturbed: bool = False, masked: bool = Fal
         settings.encoder, ["O"], max_length=settings.max_length, overlap=settings.overlap, shape=settings.bilstm
     )
     require_layers(tagger, settings.uncertainty.last_layers)
-    if masked:
-        require_mask(tagger)
     longest = collate(tagger.splitter.windows([["a"] * settings.max_length]), [0], tagger.pad_id)
     with torch.inference_mode():
         try:
