@@ -14,7 +14,7 @@ from sequst.experiments.recipe import load_cells, load_recipe, recipe_names
 
 SHIPPED = {
     "full-data", "main-10shot", "20shot", "50shot", "100shot", "ablation", "data-efficiency", "selection-error",
-    "base-encoders", "rounds", "hyperparameters", "representations", "cases", "smoke", "screening", "study",
+    "base-encoders", "rounds", "hyperparameters", "representations", "cases", "smoke", "screening", "screening-more", "study",
 }  # fmt: skip
 
 
