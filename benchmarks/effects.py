@@ -1,6 +1,6 @@
 """What each change of a recipe is worth: main effects from runs in which several are on or off at once.
 
-python benchmarks/effects.py RESULTS.jsonl [--json FILE] [--base "max_rounds=2 choose=last valid_tags=true"]
+python benchmarks/effects.py RESULTS.jsonl [--json FILE] [--base "paper max_rounds=2 choose=last valid_tags=true"]
 
 The F1 of every run is what its dataset and seed make of it, plus the effect of each change that is on, plus chance (least
 squares). Where changes are balanced, as in the recipe `screening`, an effect is the mean of the runs with it less that of those
@@ -71,7 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--base", default="max_rounds=2 choose=last valid_tags=true", help="settings that all runs have")
+    parser.add_argument("--base", default="paper max_rounds=2 choose=last valid_tags=true", help="settings that all runs have")
     options = parser.parse_args()
     base = set(options.base.split())
     lines = read_results(options.results)
