@@ -205,7 +205,7 @@ class Settings:
     """Longest window, in sub-words with special tokens (of a `bilstm`, in words); longer sentences are cut, with an overlap."""
     overlap: int = 16
     """Sub-words that a window shares with the one before it."""
-    valid_tags: bool = False
+    valid_tags: bool = True
     """Of a softmax head take the most probable tags that IOB2 allows, not the best tag of every word by itself."""
     standardise: bool = True
     """Centre and scale the hidden states before the head with statistics of the labelled data."""
@@ -228,10 +228,10 @@ class Settings:
     max_rounds: int = 5
     """Rounds of self-training at most; all of them without a dev set."""
     patience: int = 2
-    """Stop when the dev F1 has not risen for this many rounds."""
+    """With `choose: best`, stop when the dev F1 has not risen for this many rounds."""
     keep: str = "teacher"
     """Which tagger of the best round to keep: the `teacher` (the student, re-tuned on the labelled data) or the `student`."""
-    choose: str = "best"
+    choose: str = "last"
     """Which round to keep: the `best` on the dev set, which is small and may be wrong, or the `last`."""
     pseudo_labels: str = "hard"
     """What the student learns: `hard`, the best tag; `sampled`, a draw; `soft`, probabilities; `mean`, those of MC dropout."""
@@ -251,7 +251,7 @@ class Settings:
     """Reading the text, where `adapt` asks for it."""
     teacher: Phase = field(default_factory=Phase)
     """Fine-tuning on the labelled data."""
-    student: Phase = field(default_factory=lambda: Phase(epochs=4.0, min_steps=500, batch_size=32))
+    student: Phase = field(default_factory=lambda: Phase(epochs=4.0, min_steps=500, batch_size=32, hide=0.15))
     """Learning the pseudo-labelled words, from the pretrained weights, in each round."""
     retune: Phase = field(default_factory=lambda: Phase(learning_rate=5e-5, head_learning_rate=1e-4, min_steps=200))
     """Fine-tuning the student on the labelled data again, which makes it the next teacher."""
