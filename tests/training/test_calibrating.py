@@ -19,29 +19,46 @@ from sequst.training.calibrating import calibrate
 
 
 def test_the_confidence_of_an_entity_by_hand() -> None:
-    assert Trust().confidence([0.9, 0.5]) == pytest.approx(0.7)
-    assert Trust(2.0, 0.0).confidence([0.8]) == pytest.approx(0.64 / (0.64 + 0.04))
-    assert Trust(1.0, logit(0.5)).confidence([0.3]) == pytest.approx(0.3)
-    assert 0.0 < Trust(3.0, 1.0).confidence([0.0]) < Trust(3.0, 1.0).confidence([1.0]) <= 1.0
+    assert Trust().confidence([0.9, 0.5], "X") == pytest.approx(0.7)
+    assert Trust(2.0, 0.0).confidence([0.8], "X") == pytest.approx(0.64 / (0.64 + 0.04))
+    assert Trust(1.0, logit(0.5)).confidence([0.3], "X") == pytest.approx(0.3)
+    assert 0.0 < Trust(3.0, 1.0).confidence([0.0], "X") < Trust(3.0, 1.0).confidence([1.0], "X") <= 1.0
+    hard = Trust(1.0, 0.0, (("X", -logit(0.8)),))
+    assert hard.confidence([0.8], "X") == pytest.approx(0.5)
+    assert hard.confidence([0.8], "Y") == pytest.approx(0.8)
+
+
+def test_it_is_written_and_read() -> None:
+    for trust in (Trust(), Trust(1.5, -0.25, (("X", 0.5), ("Y", -1.0)))):
+        assert Trust.from_dict(json.loads(json.dumps(trust.to_dict()))) == trust
+    assert Trust.from_dict({"slope": 2.0, "intercept": 1.0}) == Trust(2.0, 1.0)  # before there were types
 
 
 @pytest.mark.parametrize(("slope", "intercept"), [(1.0, 0.0), (0.5, -1.0), (2.0, 0.7)])
 def test_what_was_stretched_and_shifted_is_found_again(slope: float, intercept: float) -> None:
     rng = np.random.default_rng(1)
     confidences = rng.uniform(0.02, 0.98, 30_000)
-    chances = [Trust(slope, intercept).confidence([c]) for c in confidences]
-    correct = rng.random(len(chances)) < chances
-    found = fit_trust(confidences.tolist(), correct.tolist())
-    assert found == pytest.approx((slope, intercept), abs=0.06)
+    types = rng.choice(["X", "Y"], len(confidences)).tolist()
+    true = Trust(slope, intercept, (("X", 0.4), ("Y", -0.4)))
+    correct = rng.random(len(confidences)) < [true.confidence([c], type_) for c, type_ in zip(confidences, types, strict=True)]
+    found = fit_trust(types, confidences.tolist(), correct.tolist())
+    assert found.slope == pytest.approx(slope, abs=0.06)
+    shifts = dict(found.types)
+    assert {type_: found.intercept + shifts[type_] for type_ in "XY"} == pytest.approx(
+        {"X": intercept + 0.4, "Y": intercept - 0.4}, abs=0.06
+    )
 
 
 def test_little_evidence_moves_it_little() -> None:
-    assert fit_trust([], []) == Trust()
-    once = fit_trust([0.9], [False])
+    assert fit_trust([], [], []) == Trust()
+    once = fit_trust(["X"], [0.9], [False])
     assert 0.0 < once.slope < 1.0
     assert -1.0 < once.intercept < 0.0
-    assert fit_trust([0.9, 0.1] * 200, [False, True] * 200).slope == 0.0  # never the other way round
-    assert all(np.isfinite(fit_trust([1.0] * 500, [True] * 500)))
+    assert fit_trust(["X"] * 400, [0.9, 0.1] * 200, [False, True] * 200).slope == 0.0  # never the other way round
+    sure = fit_trust(["X"] * 500, [1.0] * 500, [True] * 500)
+    assert np.isfinite([sure.slope, sure.intercept, dict(sure.types)["X"]]).all()
+    rare = dict(fit_trust(["X"] * 200 + ["Y"], [0.7] * 201, [True] * 140 + [False] * 61).types)
+    assert -1.0 < rare["Y"] < 0.0 < rare["X"] + 0.5
 
 
 SHORT = {"min_steps": 120, "epochs": 1, "evaluations": 2, "learning_rate": 1e-3, "head_learning_rate": 3e-3}
@@ -74,12 +91,19 @@ def test_training_ends_with_it_and_changes_no_tag(pair: tuple[Result, Result], s
 def test_it_is_saved_and_found_again(pair: tuple[Result, Result], split: Split, tmp_path: Path) -> None:
     _, calibrated = pair
     facts = json.loads((calibrated.path / "model" / "sequst.json").read_text())
-    assert facts["trust"] == {name: calibrated.summary["calibration"][name] for name in ("slope", "intercept")}
+    assert facts["trust"] == {name: calibrated.summary["calibration"][name] for name in ("slope", "intercept", "types")}
     tagger = calibrated.tagger
     tagger.save(tmp_path / "again")
-    first, again = (judged_entities(each, split.dev)[0] for each in (tagger, Tagger.load(tmp_path / "again")))
+    first, again = (judged_entities(each, split.dev).confidences for each in (tagger, Tagger.load(tmp_path / "again")))
     assert first == pytest.approx(again, abs=1e-4)
-    for trust in ({"slope": "steep"}, {"slope": -1.0}, {"intercept": float("nan")}, [1, 2]):
+    for trust in (
+        {"slope": "steep"},
+        {"slope": -1.0},
+        {"intercept": float("nan")},
+        {"types": {"X": "much"}},
+        {"types": 3},
+        [1, 2],
+    ):
         (tmp_path / "again" / "sequst.json").write_text(json.dumps({**facts, "trust": trust}))
         with pytest.raises(SequstError, match="not what sequst writes"):
             Tagger.load(tmp_path / "again")
@@ -87,7 +111,7 @@ def test_it_is_saved_and_found_again(pair: tuple[Result, Result], split: Split, 
 
 def test_the_dev_set_itself_is_met(pair: tuple[Result, Result], split: Split) -> None:
     _, calibrated = pair
-    confidences, correct = judged_entities(calibrated.tagger, split.dev)
+    _, confidences, correct = judged_entities(calibrated.tagger, split.dev)
     assert np.mean(confidences) == pytest.approx(np.mean(correct), abs=0.05)
     assert expected_calibration_error(reliability(confidences, correct, 3)) < 12.0  # type: ignore[operator]
 

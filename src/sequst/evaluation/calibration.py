@@ -40,19 +40,26 @@ def expected_calibration_error(bins: Sequence[Bin]) -> float | None:
     return 100.0 * sum(each.count * abs(each.confidence - each.accuracy) for each in bins) / total
 
 
-def fit_trust(confidences: Sequence[float], correct: Sequence[bool]) -> Trust:
-    """The logistic function of the confidences' logits that the entities which are right are most likely under; it never turns
-    their order around."""
-    features = np.array([[logit(confidence), 1.0] for confidence in confidences]).reshape(-1, 2)
+def fit_trust(types: Sequence[str], confidences: Sequence[float], correct: Sequence[bool]) -> Trust:
+    """The logistic function of the confidences' logits, with a shift for every type, that the entities which are right are most
+    likely under. Where little is known of a type its shift is near 0, and of two entities of a type it never turns the order
+    around."""
+    names = sorted(set(types))
+    features = np.zeros((len(confidences), 2 + len(names)))
+    features[:, 0], features[:, 1] = [logit(confidence) for confidence in confidences], 1.0
+    for row, type_ in enumerate(types):
+        features[row, 2 + names.index(type_)] = 1.0
     right = np.asarray(correct, dtype=np.float64)
-    start = np.array([1.0, 0.0])
+    start = np.zeros(2 + len(names))
+    start[0] = 1.0
     found = start.copy()
     for _ in range(50):  # Newton's method: the loss is convex
         expected = 1.0 / (1.0 + np.exp(-np.clip(features @ found, -50.0, 50.0)))
         slope = features.T @ (expected - right) + PRIOR * (found - start)
-        curvature = (features * (expected * (1.0 - expected))[:, None]).T @ features + PRIOR * np.eye(2)
+        curvature = (features * (expected * (1.0 - expected))[:, None]).T @ features + PRIOR * np.eye(len(start))
         step = np.linalg.solve(curvature, slope)
         found = found - step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-12))
         if np.abs(step).max() < 1e-9:
             break
-    return Trust(max(float(found[0]), 0.0), float(found[1]))
+    shifts = tuple(zip(names, map(float, found[2:]), strict=True))
+    return Trust(max(float(found[0]), 0.0), float(found[1]), shifts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans, types_of
@@ -80,29 +80,37 @@ def evaluate(tagger: Tagger, sentences: Sequence[Sentence]) -> Evaluation:
 def evaluation_of(predictions: Sequence[Prediction], types: Iterable[str]) -> Evaluation:
     """Predictions against the tags that their sentences carry; `types` are those that the tagger knows."""
     gold = [prediction.sentence.tags or () for prediction in predictions]
-    confidences, correct = _judged(predictions, gold)
+    _, confidences, correct = _judged(predictions, gold)
     scores = score_spans(gold, (prediction.tags for prediction in predictions))
     unknown = {type_: scores.types[type_].fn for type_ in unknown_types(types, gold)}
     predicted: list[Sequence[str]] = [prediction.tags for prediction in predictions]
     return Evaluation(scores, reliability(confidences, correct), len(predictions), unknown, (list(gold), predicted))
 
 
-def judged_entities(tagger: Tagger, sentences: Sequence[Sentence]) -> tuple[list[float], list[bool]]:
-    """(the confidence of every entity that the tagger finds, whether it is right)."""
+class Judged(NamedTuple):
+    """Of every entity that a tagger finds its type, its confidence, and whether it is right."""
+
+    types: list[str]
+    confidences: list[float]
+    correct: list[bool]
+
+
+def judged_entities(tagger: Tagger, sentences: Sequence[Sentence]) -> Judged:
+    """Those that it finds in sentences that carry tags."""
     from sequst.tagger.predicting import annotate
 
     return _judged(list(annotate(tagger, sentences)), [sentence.tags or () for sentence in sentences])
 
 
-def _judged(predictions: Sequence[Prediction], gold: Sequence[Sequence[str]]) -> tuple[list[float], list[bool]]:
-    confidences: list[float] = []
-    correct: list[bool] = []
+def _judged(predictions: Sequence[Prediction], gold: Sequence[Sequence[str]]) -> Judged:
+    found = Judged([], [], [])
     for truth, prediction in zip(gold, predictions, strict=True):
         right = set(spans(truth))
         for entity in prediction.entities:
-            confidences.append(entity.confidence)
-            correct.append(entity[:3] in right)
-    return confidences, correct
+            found.types.append(entity.type)
+            found.confidences.append(entity.confidence)
+            found.correct.append(entity[:3] in right)
+    return found
 
 
 def unknown_types(known: Iterable[str], gold: Iterable[Sequence[str]]) -> list[str]:

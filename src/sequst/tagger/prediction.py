@@ -47,7 +47,13 @@ class Prediction:
     @property
     def entities(self) -> list[Entity]:
         return [
-            Entity(type_, start, end, self.sentence.excerpt(start, end), self.trust.confidence(self.confidences[start:end]))
+            Entity(
+                type_,
+                start,
+                end,
+                self.sentence.excerpt(start, end),
+                self.trust.confidence(self.confidences[start:end], type_),
+            )
             for type_, start, end in spans(self.tags)
         ]
 

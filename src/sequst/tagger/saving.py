@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from sequst.tagger.head import HEADS, CrfHead, SoftmaxHead
 from sequst.tagger.pretrained import load_tokenizer, loading
 from sequst.tagger.tagger import Tagger
 from sequst.tagger.transformer import Transformer
-from sequst.tagger.trust import AS_IT_IS, Trust
+from sequst.tagger.trust import Trust
 from sequst.version import __version__
 
 FACTS = "sequst.json"
@@ -41,7 +40,7 @@ def save(tagger: Tagger, folder: str | Path, about: dict[str, Any]) -> None:
         "max_length": tagger.max_length,
         "overlap": tagger.overlap,
         "labels": tagger.labels,
-        "trust": tagger.trust._asdict(),
+        "trust": tagger.trust.to_dict(),
     }
     with atomic_folder(folder, replace=True) as temporary:
         tagger.encoder.save(temporary, tagger.head.folded())
@@ -96,11 +95,11 @@ def load(folder: str | Path) -> Tagger:
     return tagger
 
 
-def _trust(folder: Path, found: dict[str, Any]) -> Trust:
-    numbers: list[Any] = [found.get(name, default) for name, default in AS_IT_IS._asdict().items()]
-    if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers) or not numbers[0] >= 0:
-        raise SequstError(f"{folder / FACTS}: not what sequst writes; found trust {shorten(found)}")
-    return Trust(*map(float, numbers))
+def _trust(folder: Path, found: Any) -> Trust:
+    try:
+        return Trust.from_dict(found)
+    except ValueError as error:
+        raise SequstError(f"{folder / FACTS}: {error}; found trust {shorten(found)}") from None
 
 
 def _holds_a_model(folder: Path) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 EDGE = 1e-6
 """Nothing is more certain than by this: a logit must be finite."""
@@ -15,13 +15,31 @@ class Trust(NamedTuple):
 
     slope: float = 1.0
     intercept: float = 0.0
+    types: tuple[tuple[str, float], ...] = ()
+    """What is added for an entity of a type: some are harder to find than the tagger thinks."""
 
-    def confidence(self, words: Sequence[float]) -> float:
-        """Of an entity, from the probabilities of the tags of its words."""
+    def confidence(self, words: Sequence[float], type_: str) -> float:
+        """Of an entity of this type, from the probabilities of the tags of its words."""
         mean = math.fsum(words) / len(words)
         if self == AS_IT_IS:
             return mean
-        return 1.0 / (1.0 + math.exp(-(self.slope * logit(mean) + self.intercept)))
+        shift = self.intercept + dict(self.types).get(type_, 0.0)
+        return 1.0 / (1.0 + math.exp(-(self.slope * logit(mean) + shift)))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**self._asdict(), "types": dict(self.types)}
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> Trust:
+        """What `to_dict` gave; a ValueError for anything else."""
+        if not isinstance(found, Mapping) or not isinstance(found.get("types", {}), Mapping):
+            raise ValueError("not what sequst writes")
+        slope, intercept = found.get("slope", 1.0), found.get("intercept", 0.0)
+        types = dict(found.get("types", {}))
+        numbers = (slope, intercept, *types.values())
+        if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers) or slope < 0:
+            raise ValueError("not what sequst writes")
+        return cls(float(slope), float(intercept), tuple((str(type_), float(shift)) for type_, shift in types.items()))
 
 
 AS_IT_IS = Trust()

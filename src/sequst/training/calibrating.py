@@ -18,13 +18,12 @@ FEWEST = 20
 
 def calibrate(tagger: Tagger, dev: Sequence[Sentence]) -> dict[str, Any] | None:
     """Divide the scores by the temperature that fits the words of the dev set, then let the confidence of entities follow how
-    many of them are right there. Tells what was found; nothing where the dev set has too few entities."""
+    many of them, and of each type, are right there. Tells what was found; nothing where the dev set has too few entities."""
     tagger.trust = AS_IT_IS
-    confidences, correct = judged_entities(tagger, dev)
-    if len(correct) < FEWEST:
+    if len(judged_entities(tagger, dev).correct) < FEWEST:
         return None
     temperature = fit_temperature(tagger, dev)
     tagger.head.temper(temperature)
-    confidences, correct = judged_entities(tagger, dev)
-    tagger.trust = fit_trust(confidences, correct)
-    return {"temperature": temperature, **tagger.trust._asdict(), "entities": len(correct)}
+    found = judged_entities(tagger, dev)
+    tagger.trust = fit_trust(*found)
+    return {"temperature": temperature, **tagger.trust.to_dict(), "entities": len(found.correct)}

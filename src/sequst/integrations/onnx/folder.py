@@ -44,7 +44,7 @@ class Facts:
 
     def save(self, folder: Path, about: dict[str, Any]) -> None:
         """Beside what else is to be known `about` the tagger."""
-        tuples = {"special": self.special._asdict(), "trust": self.trust._asdict()}
+        tuples = {"special": self.special._asdict(), "trust": self.trust.to_dict()}
         write_json(folder / FACTS, {**about, **asdict(self), **tuples})
 
     @classmethod
@@ -60,7 +60,7 @@ class Facts:
                 overlap=int(found["overlap"]),
                 special=SpecialTokens(**found["special"]),
                 pad=int(found["pad"]),
-                trust=Trust(**found["trust"]),
+                trust=Trust.from_dict(found["trust"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise SequstError(
