@@ -304,7 +304,9 @@ def test_the_page_on_the_recipe_says_what_was_measured() -> None:
     assert [len(found) for found in by_round.values()] == [18] * 6
     means = [f"{statistics.mean(found.values()):.2f}" for found in by_round.values()]
     assert f"| F1 | {' | '.join(means)} |" in page
-    before = [line for name in ("main-10shot", "self-training") for line in finals(name) if line["recipe"] == "max_rounds=2"]
+    before = [
+        line for name in ("main-10shot", "self-training") for line in finals(name) if line["recipe"] == "paper max_rounds=2"
+    ]
     for method, told in (("sequst", "with SeqUST"), ("sst", "with SST")):
         scores = [e["f1"] for e in before if e["method"] == method and (e["dataset"], e["seed"]) in by_round[0]]
         assert len(scores) == 18
@@ -314,3 +316,53 @@ def test_the_page_on_the_recipe_says_what_was_measured() -> None:
     assert len(both) == 9
     assert f"{statistics.mean(raw[key] for key in both):.2f}, where that with valid tags" in " ".join(page.split())
     assert f"valid tags is {statistics.mean(by_round[0][key] for key in both):.2f}" in " ".join(page.split())
+
+
+def test_the_page_on_the_recipe_says_what_the_screening_found() -> None:
+    import importlib.util
+    import statistics
+
+    from sequst.evaluation.paired import paired_test
+    from sequst.experiments.results import read_findings, read_results
+
+    spec = importlib.util.spec_from_file_location("effects", REPOSITORY / "benchmarks/effects.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    page = " ".join((REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8").split())
+    lines = read_results(REPOSITORY / "results/screening.jsonl")
+    effects = module.effects(lines, set(["paper", "max_rounds=2", "choose=last", "valid_tags=true"]))
+    assert (len(lines), len(effects)) == (37, 11)
+    for row in effects:
+        names = row["change"].replace(" ", "` `")
+        assert f"| `{names}` | {row['effect']:+.2f} ± {row['error']:.2f} | {row['p']:.3f} |" in page
+
+    def rounds(name: str) -> dict[int, dict[tuple[str, int], float]]:
+        found: dict[int, dict[tuple[str, int], float]] = {}
+        for line in read_findings(REPOSITORY / f"results/{name}.jsonl", "rounds"):
+            found.setdefault(line["round"], {})[line["dataset"], line["seed"]] = line["f1"]
+        return found
+
+    seen, hidden = rounds("recipe"), rounds("best-10shot")
+    both = sorted(seen[0].keys() & hidden[0].keys())
+    for name, way in (("all words seen", seen), ("15 % hidden", hidden)):
+        means = [f"{statistics.mean(way[n][key] for key in both):.2f}" for n in range(6)]
+        assert f"| {name} | {' | '.join(means)} |" in page
+    gain = paired_test([hidden[5][key] for key in both], [seen[5][key] for key in both])
+    assert f"{gain.difference:.2f} points (p = {gain.p:.3f}, a paired t-test over {gain.pairs} runs)" in page
+    sets = ["snips", "multiwoz", "mit_movie", "mit_restaurant", "conll03", "ontonotes"]
+    for name, number in (("fine-tuning", 0), ("SeqUST", 5)):
+        means = [statistics.mean(f1 for (of, _), f1 in hidden[number].items() if of == each) for each in sets]
+        assert f"| {name} | {' | '.join(f'{mean:.2f}' for mean in means)} | {statistics.mean(means):.2f} |" in page
+
+    def mean(kind: str, figure: str, dataset: str, **where: str) -> float:
+        found = read_findings(REPOSITORY / "results/best-10shot.jsonl", kind)
+        asked = {"dataset": dataset, **where}.items()
+        return statistics.mean(line[figure] for line in found if asked <= line.items())
+
+    assert f"| {' | '.join(format(mean('reliability', 'ece', each), '.1f') for each in sets)} |" in page
+    for score in ("plain confidence", "confidence", "certainty", "confidence x certainty"):
+        kinds = ({"of": "words", "score": score}, {"of": "entities", "score": f"mean {score}"})
+        told = [statistics.mean(mean("detection", "auroc", each, **kind) for each in sets) for kind in kinds]
+        assert f"| {told[0]:.3f} | {told[1]:.3f} |" in page
