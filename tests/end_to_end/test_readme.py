@@ -165,7 +165,7 @@ def test_the_tables_of_the_methods_are_what_the_results_say() -> None:
     datasets = ("conll03", "mit_restaurant")
     names = {"finetune": "fine-tuning", "vat": "VAT", "seqvat": "SeqVAT", "cvt": "CVT", "sst": "SST", "metast": "MetaST"}
     for method, name in {**names, "sequst": "SeqUST"}.items():
-        recipe = "max_rounds=2" if method in ("sst", "metast", "sequst") else "default"
+        recipe = "paper max_rounds=2" if method in ("sst", "metast", "sequst") else "paper"
         found = [cell(method=method, recipe=recipe, encoder="minilm", head="softmax", dataset=each) for each in datasets]
         seconds = " / ".join(f"{statistics.mean(line['seconds'] for line in each):.0f}" for each in found)
         assert f"| {name} | {shown(found[0])} | {shown(found[1])} | {seconds} |" in page
@@ -180,12 +180,14 @@ def test_the_tables_of_the_methods_are_what_the_results_say() -> None:
 
 
 def test_results_md_is_what_the_command_renders(sequst: Callable[..., Any]) -> None:
-    """No cell is filled by hand. After new results: the command that stands in its first lines."""
+    """No cell is filled by hand. After new results: the commands that stand before the tables."""
     page = (REPOSITORY / "RESULTS.md").read_text(encoding="utf-8")
-    [command] = re.findall(r"^    sequst (experiment table .*)$", page, re.MULTILINE)
-    rendered = sequst(*command.split(), cwd=REPOSITORY)
-    assert rendered.returncode == 0, rendered.stderr
-    assert page.endswith(rendered.stdout)
+    commands = re.findall(r"^    sequst (experiment table .*)$", page, re.MULTILINE)
+    assert len(commands) == 2
+    for command in commands:
+        rendered = sequst(*command.split(), cwd=REPOSITORY)
+        assert rendered.returncode == 0, rendered.stderr
+        assert f"    sequst {command}\n\n{rendered.stdout}" in page
 
 
 def test_the_page_on_speed_says_what_was_measured() -> None:
@@ -252,7 +254,7 @@ def test_the_tables_of_the_bilstm_are_what_the_results_say() -> None:
 
     page = (REPOSITORY / "docs/how-to/train-a-bilstm.md").read_text(encoding="utf-8")
     lines = read_results(REPOSITORY / "results" / "bilstm-defaults.jsonl")
-    glove = "bilstm.vectors=glove"
+    glove = "paper bilstm.vectors=glove"
     changes = ("", " bilstm.rate=10", " bilstm.rate=40", " bilstm.dropout=0.5", " bilstm.layers=1", " bilstm.hidden=64")
     means = []
     for change in (*changes, " standardise=false"):
@@ -260,7 +262,7 @@ def test_the_tables_of_the_bilstm_are_what_the_results_say() -> None:
         assert len(scores) == 4
         means.append(f"{statistics.mean(scores):.1f}")
     assert f"| {' | '.join(means)} |" in page
-    for name, recipe in (("learnt vectors", "default"), ("GloVe, 50 dimensions", glove)):
+    for name, recipe in (("learnt vectors", "paper"), ("GloVe, 50 dimensions", glove)):
         row = [name]
         for dataset in ("conll03", "mit_restaurant"):
             found = {line["seed"]: line["f1"] for line in lines if (line["recipe"], line["dataset"]) == (recipe, dataset)}
@@ -332,7 +334,7 @@ def test_the_page_on_the_recipe_says_what_the_screening_found() -> None:
     spec.loader.exec_module(module)
     page = " ".join((REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8").split())
     lines = read_results(REPOSITORY / "results/screening.jsonl")
-    effects = module.effects(lines, set(["paper", "max_rounds=2", "choose=last", "valid_tags=true"]))
+    effects = module.effects(lines, {"paper", "max_rounds=2", "choose=last", "valid_tags=true"})
     assert (len(lines), len(effects)) == (37, 11)
     for row in effects:
         names = row["change"].replace(" ", "` `")
@@ -355,6 +357,9 @@ def test_the_page_on_the_recipe_says_what_the_screening_found() -> None:
     for name, number in (("fine-tuning", 0), ("SeqUST", 5)):
         means = [statistics.mean(f1 for (of, _), f1 in hidden[number].items() if of == each) for each in sets]
         assert f"| {name} | {' | '.join(f'{mean:.2f}' for mean in means)} | {statistics.mean(means):.2f} |" in page
+        spreads = [statistics.stdev(f1 for (of, _), f1 in hidden[number].items() if of == each) for each in sets]
+        cells = " | ".join(f"{mean:.2f} ± {spread:.2f}" for mean, spread in zip(means, spreads, strict=True))
+        assert f"| {name} | {cells} | {statistics.mean(means):.2f} |" in README
 
     def mean(kind: str, figure: str, dataset: str, **where: str) -> float:
         found = read_findings(REPOSITORY / "results/best-10shot.jsonl", kind)

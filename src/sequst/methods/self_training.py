@@ -2,7 +2,8 @@
 
 teacher = fine-tuned on the labelled data; in each round the teacher labels the unlabelled words, a selector chooses those to
 trust, a student fresh from the pretrained weights learns them, and the student, fine-tuned on the labelled data again, is the
-next teacher. The result is the teacher of the round with the best dev F1, of equals the later; without a dev set, the last.
+next teacher. The result is that of the last round whose dev F1 is not far below the best, or, with `choose: best`, of the round
+with the best, of equals the later.
 There may be several teachers and students (`ensemble`): the students of a round learn what its teachers believe on average.
 """
 
@@ -121,7 +122,7 @@ def self_train(run: Run, parts: Parts) -> Tagger:
     teachers = [finetune(run, name) for name in names]
     scores = [run.dev_f1(teacher) if run.data.dev else None for teacher in teachers]
     first = _best(scores)
-    best = [(0, names[first])]  # rounds and phases that were the best when they ended: the last is the best of all
+    best = [(0, names[first])]  # rounds and phases that were good enough when they ended: the last is kept
     best_f1 = teacher_f1 = scores[first]
     last_rise = 0
     run.end_round({"round": 0, "teacher_f1": teacher_f1, **_member(first, len(names))})
@@ -154,9 +155,10 @@ def self_train(run: Run, parts: Parts) -> Tagger:
         f1 = students[chosen].kept_f1(run.settings.keep)
         if f1 is None or best_f1 is None or f1 > best_f1:
             last_rise = round_
-        if f1 is None or best_f1 is None or f1 >= best_f1 or run.settings.choose == "last":
-            best_f1 = f1
+        slack = FAR_BELOW if run.settings.choose == "last" else 0.0
+        if f1 is None or best_f1 is None or f1 >= best_f1 - slack:
             best.append((round_, member_phase(KEPT_PHASES[run.settings.keep], chosen)))
+        best_f1 = f1 if f1 is None or best_f1 is None else max(f1, best_f1)
         if round_ - last_rise >= run.settings.patience and run.settings.choose == "best":
             run.progress.note(f"no better {run.settings.keep} for {run.settings.patience} rounds: stopping")
             break

@@ -232,7 +232,7 @@ class Settings:
     keep: str = "teacher"
     """Which tagger of the best round to keep: the `teacher` (the student, re-tuned on the labelled data) or the `student`."""
     choose: str = "last"
-    """Which round to keep: the `best` on the dev set, which is small and may be wrong, or the `last`."""
+    """Which round to keep: the `best` on the dev set, which is small and may be wrong, or the `last` unless it broke down."""
     pseudo_labels: str = "hard"
     """What the student learns: `hard`, the best tag; `sampled`, a draw; `soft`, probabilities; `mean`, those of MC dropout."""
     sharpness: float = 1.0
