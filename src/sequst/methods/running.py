@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from sequst.corpus.huggingface import fetch_dataset, is_on_the_hub
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.writing import write_jsonl
 from sequst.errors import SequstError, UsageError, shorten
@@ -234,7 +235,8 @@ def _located(settings: Settings) -> Settings:
 
 
 def _as_files(given: Mapping[str, Source], drop_overlap: bool, spool: Path) -> Files:
-    """Every source as a file: streams and sentences are written to the spool, which the run directory takes over."""
+    """Every source as a file: streams, sentences and what lies on the hub are written to the spool, which the run directory
+    takes over."""
     require_one_stdin(map(_path_of, given.values()))
     return Files(**{role: _as_file(role, source, spool) for role, source in given.items()}, drop_overlap=drop_overlap)
 
@@ -250,6 +252,9 @@ def _as_file(role: str, source: Source, spool: Path) -> DataFile:
         source = DataFile(str(source))
     if isinstance(source, DataFile):
         stdin = source.path == STDIN
+        if source.format == "datasets" and not stdin and is_on_the_hub(source.path):
+            fetch_dataset(source.path, spool / f"{role}.parquet")
+            return dataclasses.replace(source, path=str(spool / f"{role}.parquet"), shown=source.path)
         if not stdin and (Path(source.path).is_file() or not Path(source.path).exists() or Path(source.path).is_dir()):
             return source
         with contextlib.ExitStack() as stack:

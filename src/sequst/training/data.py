@@ -14,6 +14,7 @@ from sequst.corpus.checking import drop_overlap, overlap_messages
 from sequst.corpus.columns import TagUse
 from sequst.corpus.counting import count_types
 from sequst.corpus.formats import open_input
+from sequst.corpus.huggingface import place_and_split
 from sequst.corpus.reading import hide_tags, read_file
 from sequst.corpus.sampling import sample_dev
 from sequst.corpus.sentence import Sentence
@@ -52,7 +53,7 @@ class DataFile:
         return dataclasses.replace(self, path=str((root / self.path).absolute()))
 
     def stamped(self) -> DataFile:
-        return dataclasses.replace(self, sha256=_hash_of(Path(self.path)))
+        return dataclasses.replace(self, sha256=_hash_of(place_and_split(self.path)[0]))
 
 
 def _hash_of(path: Path) -> str:
