@@ -25,6 +25,7 @@ from sequst.tagger.tagger import Tagger
 from sequst.training import run as run_module
 from sequst.training.data import DataFile
 from sequst.training.directory import RunDirectory
+from sequst.training.progress import Silent
 from sequst.training.run import Run, make_accelerator
 from sequst.training.settings import Settings
 
@@ -459,3 +460,16 @@ def test_a_name_that_the_hub_does_not_have(tiny_encoder: str, tmp_path: Path, mo
     with pytest.raises(SequstError, match=r"someone/nre#train, record 1: found no dataset .*cannot be had"):
         train(DataFile("someone/nre#train", "datasets"), tmp_path / "run", encoder=tiny_encoder)
     assert not (tmp_path / "run").exists()
+
+
+def test_labelled_sentences_of_the_test_set_are_told_when_it_is_read(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    heard: list[str] = []
+
+    class Heard(Silent):
+        def note(self, message: str) -> None:
+            heard.append(message)
+
+    for name, test in (("shared", [*split.labeled[:3], *split.unlabeled[:5]]), ("own", split.unlabeled[:5])):
+        train(split.labeled, tmp_path / name, test=test, progress=Heard(), encoder=tiny_encoder, device="cpu", teacher=SHORT)
+    [told] = (note for note in heard if note.startswith("warning"))
+    assert told.startswith(f"warning: 3 of the {len(split.labeled)} labelled sentences are in the test set too: its score")

@@ -31,7 +31,7 @@ from sequst.tagger.tagger import Tagger, pick_device
 from sequst.tagger.vectors import GLOVE
 from sequst.training.calibrating import calibrate
 from sequst.training.configuring import from_dict
-from sequst.training.data import Data, DataFile, Files, load_data
+from sequst.training.data import DROP, Data, DataFile, Files, load_data, overlap_warning
 from sequst.training.directory import RunDirectory
 from sequst.training.progress import Progress, Silent
 from sequst.training.report.page import write_report
@@ -165,7 +165,7 @@ def _execute(
         summary = {**_summary(run, method, dev), "calibration": calibration}
         about = {**summary, "settings": to_dict(settings), "command": directory.facts["command"]}
         tagger.save(directory.path / "model", about)
-        test = None if files.test is None else _test(tagger, files.test, directory, progress)
+        test = None if files.test is None else _test(tagger, files.test, data, directory, progress)
         if test is not None:
             summary["test"] = test.to_dict()
             add_facts(directory.path / "model", {"test": summary["test"]})
@@ -180,7 +180,7 @@ def _execute(
         directory.unlock()
 
 
-def _test(tagger: Tagger, file: DataFile, directory: RunDirectory, progress: Progress) -> Evaluation:
+def _test(tagger: Tagger, file: DataFile, data: Data, directory: RunDirectory, progress: Progress) -> Evaluation:
     """The one time that the test file is read."""
     try:
         sentences, notes = file.read("required")
@@ -188,7 +188,7 @@ def _test(tagger: Tagger, file: DataFile, directory: RunDirectory, progress: Pro
         raise SequstError(
             f"{error}\nThe tagger is trained and in {directory.path / 'model'}; mend the test file, then --resume"
         ) from None
-    for note in notes:
+    for note in [*notes, *overlap_warning(data.labeled, sentences, f"test set too: its score is too high; {DROP}")]:
         progress.note(note)
     evaluation = evaluate(tagger, sentences)
     for type_, count in evaluation.unknown_types.items():

@@ -68,12 +68,7 @@ def add_facts(folder: Path, about: Mapping[str, Any]) -> None:
 def load(folder: str | Path) -> Tagger:
     """A tagger from its folder; its weights are read from safetensors only, and nothing in it is executed."""
     folder = Path(folder)
-    if not _holds_a_model(folder):
-        if (folder / "model.onnx").is_file():
-            raise UsageError(f"{folder} is an export for onnxruntime; name the model that it was made from")
-        nested = folder / "model"
-        hint = f"; did you mean {nested}?" if _holds_a_model(nested) else "; name a folder that `sequst train` or `save` wrote"
-        raise UsageError(f"no model in {shorten(str(folder))}: it has no {CONFIG} and no {SHAPE}{hint}")
+    require_model(folder)
     facts = _facts(folder)
     with loading(f"the model in {folder}"):
         encoder, classifier, labels = _PARTS[facts["architecture"]](folder, facts)
@@ -101,6 +96,17 @@ def _trust(folder: Path, found: dict[str, Any]) -> Trust:
     if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers) or not numbers[0] >= 0:
         raise SequstError(f"{folder / FACTS}: not what sequst writes; found trust {shorten(found)}")
     return Trust(*map(float, numbers))
+
+
+def require_model(folder: Path) -> None:
+    """An error where the folder holds none, before anything is loaded."""
+    if _holds_a_model(folder):
+        return
+    if (folder / "model.onnx").is_file():
+        raise UsageError(f"{folder} is an export for onnxruntime; name the model that it was made from")
+    nested = folder / "model"
+    hint = f"; did you mean {nested}?" if _holds_a_model(nested) else "; name a folder that `sequst train` or `save` wrote"
+    raise UsageError(f"no model in {shorten(str(folder))}: it has no {CONFIG} and no {SHAPE}{hint}")
 
 
 def _holds_a_model(folder: Path) -> bool:
