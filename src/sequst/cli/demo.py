@@ -28,8 +28,8 @@ def demo(
     table = Table("method", "test F1", "dev F1", "rounds", "seconds", box=None, pad_edge=False)
     for column in table.columns[1:]:
         column.justify = "right"
-    for method, row in summary.items():
-        table.add_row(method, f"{row['f1']:.2f}", f"{row['dev_f1']:.2f}", str(row["rounds"]), f"{row['seconds']:.0f}")
+    for name, row in summary.items():
+        table.add_row(name, f"{row['f1']:.2f}", f"{row['dev_f1']:.2f}", str(row["rounds"]), f"{row['seconds']:.0f}")
     results.print(table)
     note(f"corpus, runs and summary.json are in {output}; look at {output}/runs/{methods[-1]}/report.html")
     model = shlex.quote(f"{output}/runs/{methods[-1]}/model")
