@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -53,6 +54,15 @@ def test_a_device_that_is_not_there_is_one_error(data: Path, tmp_path: Path, mon
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(UsageError, match="this torch sees no GPU"):
         run_grid([cell(1), cell(2)], data, tmp_path / "r.jsonl", commit="c", device="cuda")
+    ended: list[bool] = []
+    machines = [{"Alive": True, "Resources": {"CPU": 2.0}}, {"Alive": False, "Resources": {"GPU": 1.0}}]
+    cluster = SimpleNamespace(
+        is_initialized=lambda: False, init=lambda **_: None, nodes=lambda: machines, shutdown=lambda: ended.append(True)
+    )
+    monkeypatch.setattr(engines, "needed", lambda module, extra: cluster)
+    with pytest.raises(UsageError, match="no machine of the Ray cluster has a GPU"):
+        run_grid([cell(1), cell(2)], data, tmp_path / "r.jsonl", commit="c", device="cuda", engine="ray")
+    assert ended == [True]
     assert not (tmp_path / "r.failures.jsonl").exists()
 
 

@@ -201,6 +201,9 @@ class OnRay:
                 options |= {"address": "local", "include_dashboard": False, "object_store_memory": 100_000_000}
             self._ray.init(**options)
         self._tasks: dict[Any, _Task] = {}
+        if job.device == "cuda" and not self._gpus():
+            self.end()
+            raise UsageError("device cuda: no machine of the Ray cluster has a GPU; use --device cpu")
 
     @property
     def running(self) -> int:
