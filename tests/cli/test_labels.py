@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sequst.corpus.brat import write_brat
 from sequst.corpus.generated import generate
 from sequst.corpus.reading import read
 from sequst.corpus.writing import write_conll
@@ -54,6 +55,13 @@ def test_next_takes_all_where_there_are_fewer_and_says_so(model: Path, tmp_path:
     assert done.returncode == 0, done.stderr
     assert "no more than 2 different sentences: all of them are taken" in done.stderr
     assert len((tmp_path / "all.jsonl").read_text().splitlines()) == 2
+
+
+def test_next_chooses_from_a_folder_of_an_annotation_tool(model: Path, tmp_path: Path, sequst: Cli) -> None:
+    write_brat(tmp_path / "documents", generate().test[:5])
+    done = sequst("next", model, tmp_path / "documents", "--strategy=random", "--count=3", "--output", tmp_path / "next.jsonl")
+    assert done.returncode == 0, done.stderr
+    assert {s.words for s in read(tmp_path / "next.jsonl")} < {s.words for s in read(tmp_path / "documents")}
 
 
 @pytest.mark.parametrize(

@@ -340,6 +340,7 @@ def test_debug_shows_the_traceback(write: Write, tmp_path: Path, sequst: Cli) ->
         (["train", "--labeled", "l.conll"], 2, "missing --output"),
         (["demo", "--output", "."], 2, "is not empty"),
         (["demo", "--output", "d", "--seed", "-1"], 2, "seed=-1"),
+        (["demo", "--output", "d", "--method", "sts"], 2, "unknown method 'sts'"),
     ],
 )
 def test_misuse(arguments: list[str], code: int, message: str, write: Write, tmp_path: Path, sequst: Cli) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from sequst.corpus.plain import sentence_from_text
 from sequst.corpus.reading import read, read_file, stream
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import Span, tags_of
-from sequst.corpus.writing import tasks, write_sentences
+from sequst.corpus.writing import tasks, write_conll, write_sentences
 from sequst.errors import DataError, SequstError, UsageError
 
 Write = Callable[..., Path]
@@ -377,6 +378,25 @@ def test_all_malformed_records_are_listed_at_once(tmp_path: Path, write: Write) 
     path = write("a.jsonl", '{"text": 1, "label": []}\n{"text": "a", "label": []}\n{"text": "b", "label": [[0, 9, "X"]]}\n')
     with pytest.raises(SequstError, match=r"(?s)because of 2 places:.*a\.jsonl:1: .*a\.jsonl:3: "):
         convert(path, tmp_path / "o.conll")
+
+
+@pytest.mark.parametrize("format", ["jsonl", "labelstudio", "doccano", "prodigy", "argilla", "brat"])
+def test_a_nul_is_no_text(tmp_path: Path, format: str) -> None:
+    """A column file could hold it, and nobody could read that."""
+    sentences = [sentence_from_text(text, id) for id, text in enumerate(("Hi Anna", "a \0 b"), 1)]
+    path = tmp_path / NAMES[format]
+    write_sentences(path, format, [replace(s, tags=("O",) * len(s)) for s in sentences])  # type: ignore[arg-type]
+    with pytest.raises(SequstError, match="NUL") as caught:
+        convert(path, tmp_path / "o.conll", from_=format)
+    assert re.search(r"a\.jsonl:2: |a\.json, record 2: |2\.txt:1: ", str(caught.value))
+    assert not (tmp_path / "o.conll").exists()
+
+
+@pytest.mark.parametrize("word", ["a\0", "a\tb", "a\n"])
+def test_what_cannot_stand_in_a_column_file_is_not_written(tmp_path: Path, word: str) -> None:
+    with pytest.raises(SequstError, match=r"o\.conll: sentence 2: the word 'a.* cannot stand in a column file"):
+        write_conll(tmp_path / "o.conll", [Sentence(("Hi",), ("O",)), Sentence(("Hi", word), ("O", "O"))])
+    assert list(tmp_path.iterdir()) == []
 
 
 # where things go

@@ -56,7 +56,8 @@ def folder(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -
         shutil.copy(tmp_path / f"{role}.conll", corpus)
     write_conll(corpus / "unlabeled.conll", split.unlabeled[:30])
     shutil.copytree(corpus, tmp_path / "d" / "corpus")
-    write_sentences(tmp_path / "export.json", "labelstudio", split.labeled)
+    for name, part in (("export.json", split.labeled), ("export-2.json", split.dev)):
+        write_sentences(tmp_path / name, "labelstudio", part)
     kept = running._located
 
     def located(settings: Settings) -> Settings:
@@ -77,6 +78,10 @@ def run(line: str, sequst: Callable[..., Any], folder: Path) -> None:
     words = shlex.split(command, comments=True)
     if words[0] == "printf":
         (folder / words[-1]).write_text(words[1].replace("\\n", "\n"))
+        return
+    if words[0] in ("shuf", "cat"):
+        rows = [row for name in words[1:-2] if (folder / name).is_file() for row in (folder / name).open()]
+        (folder / words[-1]).write_text("".join(rows[: int(words[2])] if words[0] == "shuf" else rows))
         return
     assert words[0] == "sequst", line
     if any(part in command for part in LONG):

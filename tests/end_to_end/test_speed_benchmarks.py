@@ -164,3 +164,15 @@ def test_start_up(tmp_path: Path, tiny_encoder: str) -> None:
         < seconds["transformers"]["median"]
         < seconds["predict"]["median"]
     )
+
+
+def test_entities_of_the_pipeline(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = importlib.import_module("pipeline_entities")
+    tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-X", "I-X"], seed=1)
+    tagger.head.linear.weight.data *= 50
+    tagger.save(tmp_path / "model")
+    texts = [" ".join(sentence.words) for sentence in generate().test[:20]]
+    found = script.measure(str(tmp_path / "model"), [*texts, "We leave at 12:30 .", "The U.S. tour ."])
+    assert sum(kind["sentences"] for kind in found["first"].values()) == 22
+    assert found["first"]["plain"]["same"] == found["first"]["plain"]["sentences"] > 10
+    assert found["simple"]["plain"]["same"] < found["first"]["plain"]["same"]  # sub-words of one word are entities there

@@ -9,12 +9,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
 
-from sequst.errors import SequstError
+from sequst.errors import SequstError, UsageError
 from sequst.experiments import engines
 from sequst.experiments.cells import Cell
 from sequst.experiments.grid import Told, run_grid
@@ -47,6 +48,22 @@ def test_a_failed_cell_is_recorded_and_tried_again(data: Path, tmp_path: Path) -
     assert [(each.done, each.of) for each in told] == [(1, 2), (2, 2)]
     again = run_grid([cell(1), bad], data, output, commit="c", device="cpu")
     assert (again.skipped, again.lines, len(again.failed)) == (1, [], 1)
+
+
+def test_a_device_that_is_not_there_is_one_error(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(UsageError, match="this torch sees no GPU"):
+        run_grid([cell(1), cell(2)], data, tmp_path / "r.jsonl", commit="c", device="cuda")
+    ended: list[bool] = []
+    machines = [{"Alive": True, "Resources": {"CPU": 2.0}}, {"Alive": False, "Resources": {"GPU": 1.0}}]
+    cluster = SimpleNamespace(
+        is_initialized=lambda: False, init=lambda **_: None, nodes=lambda: machines, shutdown=lambda: ended.append(True)
+    )
+    monkeypatch.setattr(engines, "needed", lambda module, extra: cluster)
+    with pytest.raises(UsageError, match="no machine of the Ray cluster has a GPU"):
+        run_grid([cell(1), cell(2)], data, tmp_path / "r.jsonl", commit="c", device="cuda", engine="ray")
+    assert ended == [True]
+    assert not (tmp_path / "r.failures.jsonl").exists()
 
 
 def test_a_killed_worker_costs_its_own_cell_alone(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

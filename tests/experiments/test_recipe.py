@@ -114,6 +114,8 @@ def test_variants_multiply_the_cells(write: Callable[..., Path]) -> None:
         ("datasets: [a]\nkeep: [models]\n", "'models' is none of cases, words"),
         ("datasets: [a]\ndraws: 3\n", "draws need a space"),
         ("datasets: [a\n", "not valid YAML"),
+        ("datasets: [a]\nseeds: [1]\ndatasets: [b]\n", "line 3: 'datasets' again, which line 1 has"),
+        ("datasets: [a]\nspace:\n  patience: [1]\n  patience: [2]\n", "line 4: 'patience' again, which line 3 has"),
         ("- a\n", "expected names and values"),
         ("datasets: [a]\nspace: 3\n", "space must be names with lists"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -67,3 +68,12 @@ def test_the_flags_of_the_tracker(sequst: Callable[..., Any]) -> None:
     [line] = [line for line in commands.splitlines() if line.startswith("sequst ")]
     for flag in re.findall(r"--[a-z0-9-]+", line):
         assert flag in help_text
+
+
+def test_the_page_says_how_often_the_pipeline_agrees() -> None:
+    page = (HOW_TO / "use-the-model-elsewhere.md").read_text(encoding="utf-8")
+    measured = json.loads((HOW_TO.parents[1] / "benchmarks/results/pipeline_entities.json").read_text(encoding="utf-8"))
+    assert f"Of the {measured['sentences']} test sentences" in page
+    for strategy, kinds in measured["same_entities"].items():
+        plain, others = (f"{kind['same']} of {kind['sentences']}" for kind in (kinds["plain"], kinds["others"]))
+        assert f"| `{strategy}` | {plain} | {others} |" in page

@@ -16,13 +16,16 @@ import torch
 import transformers
 
 from sequst.corpus.sampling import Split
+from sequst.corpus.writing import write_sentences
 from sequst.errors import SequstError, UsageError
 from sequst.methods.finetune import LabelledWords
 from sequst.methods.registry import METHODS, Method, find_method
 from sequst.methods.running import _located, resume, train
 from sequst.tagger.tagger import Tagger
 from sequst.training import run as run_module
+from sequst.training.data import DataFile
 from sequst.training.directory import RunDirectory
+from sequst.training.progress import Silent
 from sequst.training.run import Run, make_accelerator
 from sequst.training.settings import Settings
 
@@ -397,3 +400,76 @@ def test_an_output_folder_without_permission(tmp_path: Path) -> None:
             RunDirectory.require_free(locked / "run")
     finally:
         os.seteuid(0)
+
+
+@pytest.fixture
+def splits(split: Split, tmp_path: Path) -> Any:
+    """What `datasets` gives for a name of the hub: the splits of a dataset by name."""
+    datasets = pytest.importorskip("datasets")
+    parts = {"train": split.labeled, "raw": [s.without_tags() for s in split.unlabeled[:8]], "validation": split.dev[:9]}
+    for name, sentences in parts.items():
+        write_sentences(tmp_path / "parts" / name, "datasets", sentences)
+    return datasets.DatasetDict({name: datasets.load_from_disk(str(tmp_path / "parts" / name)) for name in parts})
+
+
+def test_a_dataset_of_the_hub_is_kept_with_the_run(
+    splits: Any, split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import datasets
+
+    asked: list[str] = []
+
+    def load_dataset(name: str) -> Any:
+        asked.append(name)
+        return splits
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    names = {role: DataFile(f"someone/ner#{name}", "datasets") for role, name in (("unlabeled", "raw"), ("dev", "validation"))}
+    files = {**names, "test": names["dev"]}
+    labeled = DataFile("someone/ner#train", "datasets")
+    result = train(labeled, tmp_path / "run", **files, method="finetune", encoder=tiny_encoder, device="cpu", teacher=SHORT)
+    assert asked == ["someone/ner"] * 4
+    assert result.summary["labeled_sentences"] == len(split.labeled)
+    assert result.summary["dev_set"].startswith("9 sentences of someone/ner#validation")
+    kept = {path.name for path in (tmp_path / "run" / "inputs").iterdir()}
+    assert kept == {"labeled.parquet", "unlabeled.parquet", "dev.parquet", "test.parquet"}
+
+    before = summary(tmp_path / "run")
+    (tmp_path / "run" / "summary.json").unlink()
+    shutil.rmtree(tmp_path / "run" / "model")
+    monkeypatch.delattr(datasets, "load_dataset")  # the hub is out of reach now
+    resume(tmp_path / "run")
+    assert summary(tmp_path / "run") == before
+
+
+def test_a_split_of_a_saved_dataset(splits: Any, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    splits.save_to_disk(str(tmp_path / "saved"))
+    monkeypatch.chdir(tmp_path)
+    result = train("saved#train", "run", dev="saved#validation", encoder=tiny_encoder, device="cpu", teacher=SHORT)
+    assert result.summary["dev_set"].startswith("9 sentences of saved#validation")
+    assert Path(json.loads(Path("run/run.json").read_text())["files"]["labeled"]["path"]) == tmp_path / "saved#train"
+
+
+def test_a_name_that_the_hub_does_not_have(tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    datasets = pytest.importorskip("datasets")
+
+    def load_dataset(name: str) -> Any:
+        raise ConnectionError(f"{name} cannot be had")
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    with pytest.raises(SequstError, match=r"someone/nre#train, record 1: found no dataset .*cannot be had"):
+        train(DataFile("someone/nre#train", "datasets"), tmp_path / "run", encoder=tiny_encoder)
+    assert not (tmp_path / "run").exists()
+
+
+def test_labelled_sentences_of_the_test_set_are_told_when_it_is_read(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    heard: list[str] = []
+
+    class Heard(Silent):
+        def note(self, message: str) -> None:
+            heard.append(message)
+
+    for name, test in (("shared", [*split.labeled[:3], *split.unlabeled[:5]]), ("own", split.unlabeled[:5])):
+        train(split.labeled, tmp_path / name, test=test, progress=Heard(), encoder=tiny_encoder, device="cpu", teacher=SHORT)
+    [told] = (note for note in heard if note.startswith("warning"))
+    assert told.startswith(f"warning: 3 of the {len(split.labeled)} labelled sentences are in the test set too: its score")

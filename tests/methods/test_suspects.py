@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,24 @@ def test_nothing_stays_behind(tiny_encoder: str, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     find_suspects(EASY[:6], folds=2, encoder=tiny_encoder, device="cpu", teacher=SHORT)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_fold_that_diverges_names_no_folder_that_is_gone(tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+    loss: Callable[..., Any] = Tagger.loss
+
+    def blows_up(*arguments: Any) -> Any:
+        taken.append(1)
+        return loss(*arguments) * (float("nan") if len(taken) == 9 else 1)
+
+    monkeypatch.setattr(Tagger, "loss", blows_up)
+    phase = {"min_steps": 24, "epochs": 1, "evaluations": 4}
+    with pytest.raises(SequstError) as stop:
+        find_suspects(EASY[:20], folds=2, encoder=tiny_encoder, device="cpu", teacher=phase)
+    first, advice = str(stop.value).splitlines()
+    assert first == "fold 1 of 2: phase teacher of round 0: the loss is not finite at step 9 of 24"
+    assert advice.startswith("Begin a new run with a lower rate, e.g. --set teacher.learning_rate=")
+    assert tempfile.gettempdir() not in str(stop.value)
 
 
 def test_what_cannot_be_judged_is_an_error_before_any_training() -> None:

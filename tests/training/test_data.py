@@ -106,3 +106,16 @@ def test_overlap_is_dropped_where_asked(write: Write) -> None:
     assert any("1 sentences of labeled left out: test has them too" in note for note in data.notes)
     with pytest.raises(SequstError, match="leaves no sentence in labeled"):
         load_data(Files(labeled, test=labeled, drop_overlap=True), Settings())
+
+
+def test_labelled_sentences_of_the_dev_set_are_told(write: Write) -> None:
+    labeled, dev = DataFile(str(write("l.conll", LABELED))), DataFile(str(write("d.conll", "w3 B-X\n\nw4 O\n\nnew B-X\n")))
+    [told] = (note for note in load_data(Files(labeled, dev=dev), Settings()).notes if note.startswith("warning"))
+    assert told.startswith("warning: 2 of the 10 labelled sentences are in the dev set too")
+    assert "--drop-overlap" in told
+    others = {"unlabeled": DataFile(str(write("u.txt", "w1\nw2\n"))), "dev": DataFile(str(write("n.conll", "new B-X\n")))}
+    assert not any("warning" in note for note in load_data(Files(labeled, **others), Settings()).notes)
+    assert not any("warning" in note for note in load_data(Files(labeled, dev=dev, drop_overlap=True), Settings()).notes)
+    copies = DataFile(str(write("c.conll", "a B-X\n\n" * 8)))
+    [told] = (note for note in load_data(Files(copies), Settings(dev_fraction=0.25)).notes if note.startswith("warning"))
+    assert told.startswith("warning: 6 of the 6 labelled sentences are in the dev set too")

@@ -122,3 +122,11 @@ def test_hashes_of_old_results_stay() -> None:
 def test_a_group_given_in_part_keeps_its_own_defaults() -> None:
     settings = load_settings(None, ["retune.epochs=3"])
     assert settings.retune.learning_rate == Settings().retune.learning_rate != Settings().teacher.learning_rate
+
+
+def test_a_key_that_is_given_twice_is_named_with_its_lines(write: Write) -> None:
+    with pytest.raises(UsageError, match=r"s\.yaml: .*line 4: 'epochs' again, which line 2 has"):
+        load_settings(write("s.yaml", "teacher:\n  epochs: 1\n  batch_size: 4\n  epochs: 2\n"))
+    merged = "student: &short\n  epochs: 3\nretune:\n  <<: *short\n  epochs: 4\n"  # which a merge may override
+    settings = load_settings(write("m.yaml", merged))
+    assert (settings.student.epochs, settings.retune.epochs) == (3, 4)

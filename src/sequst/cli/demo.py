@@ -9,6 +9,7 @@ import typer
 def demo(
     seed: Annotated[int, typer.Option(help="Decides the corpus, the few-shot draw and the training.")] = 12,
     output: Annotated[str, typer.Option(help="Folder to write; it must not exist yet.", metavar="DIR")] = "sequst-demo",
+    method: Annotated[list[str] | None, typer.Option(help="In place of the three; may be given again.", metavar="NAME")] = None,
 ) -> None:
     """Train fine-tuning, SST and SeqUST on a generated corpus and print what comes out, in five minutes on two cores.
 
@@ -20,15 +21,16 @@ def demo(
 
     from sequst.cli.console import note, results
     from sequst.cli.progress import make_progress
-    from sequst.experiments.demo import run_demo
+    from sequst.experiments.demo import METHODS, run_demo
 
-    summary = run_demo(output, seed, make_progress())
+    methods = method or METHODS
+    summary = run_demo(output, seed, make_progress(), methods)
     table = Table("method", "test F1", "dev F1", "rounds", "seconds", box=None, pad_edge=False)
     for column in table.columns[1:]:
         column.justify = "right"
-    for method, row in summary.items():
-        table.add_row(method, f"{row['f1']:.2f}", f"{row['dev_f1']:.2f}", str(row["rounds"]), f"{row['seconds']:.0f}")
+    for name, row in summary.items():
+        table.add_row(name, f"{row['f1']:.2f}", f"{row['dev_f1']:.2f}", str(row["rounds"]), f"{row['seconds']:.0f}")
     results.print(table)
-    note(f"corpus, runs and summary.json are in {output}; look at {output}/runs/sequst/report.html")
-    model = shlex.quote(f"{output}/runs/sequst/model")
+    note(f"corpus, runs and summary.json are in {output}; look at {output}/runs/{methods[-1]}/report.html")
+    model = shlex.quote(f"{output}/runs/{methods[-1]}/model")
     note(f"try it: echo 'Can Sydney conduct The Planets in Verona on Friday?' | sequst predict {model} -")

@@ -36,18 +36,17 @@ def next_(
     """
     from sequst.cli.console import note, results
     from sequst.cli.progress import make_progress
-    from sequst.corpus.formats import guess
+    from sequst.corpus.formats import guess, open_input
     from sequst.corpus.reading import stream
     from sequst.errors import SequstError
     from sequst.files import atomic_text, require_writable
-    from sequst.inputs import Input
     from sequst.uncertainty.choosing import choose_next, require_choice
     from sequst.uncertainty.handing_out import find_writer
 
     writer = find_writer(format)
     require_choice(count, strategy, passes)
     require_writable(output, "--output")
-    source = Input(unlabeled)
+    source = open_input(unlabeled, format=input_format)
     how = guess(source, input_format, word_column)
     if how.reason != "as told":
         note(f"{source.name}: read as {how}")

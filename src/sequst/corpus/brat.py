@@ -14,7 +14,7 @@ from sequst.corpus.columns import TagUse
 from sequst.corpus.records import Malformed, Remark
 from sequst.corpus.sentence import Sentence, Source
 from sequst.errors import Problem, UsageError, shorten
-from sequst.files import atomic_folder, atomic_text
+from sequst.files import atomic_folder, write_together
 from sequst.inputs import Input, Report
 
 _TEXT_BOUND = re.compile(r"(T\S*)\t(\S+) ([\d; -]+)(?:\t(.*))?")
@@ -45,7 +45,11 @@ def _natural(path: Path) -> list[tuple[int, str]]:
 
 def _text_of(path: Path, report: Report) -> str | None:
     try:
-        return path.read_bytes().decode("utf-8")
+        text = path.read_bytes().decode("utf-8")
+        if "\0" not in text:
+            return text
+        line = text[: text.index("\0")].count("\n") + 1
+        report(Problem(str(path), line, "a NUL byte", "text; is this a binary file?"))
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         found = f"byte 0x{error.object[error.start]:02x}, which is not UTF-8"
@@ -140,10 +144,7 @@ def write_brat(path: Path, sentences: Sequence[Sentence]) -> None:
     """One document where the path ends in .ann; else a folder with a document for every sentence."""
     if path.suffix == ".ann":
         text, annotations = brat_document(sentences)
-        with atomic_text(path.with_suffix(".txt")) as file:
-            file.write(text)
-        with atomic_text(path) as file:
-            file.write(annotations)
+        write_together({path.with_suffix(".txt"): text, path: annotations})
         return
     with atomic_folder(path) as folder:
         for name, sentence in zip(_names(sentences), sentences, strict=True):

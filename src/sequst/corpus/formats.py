@@ -12,6 +12,7 @@ from typing import Literal, get_args
 
 from sequst.corpus.columns import DOCUMENT_START, Layout, fields_of, is_blank
 from sequst.corpus.doccano import LABEL_KEYS
+from sequst.corpus.huggingface import place_and_split
 from sequst.corpus.tags import is_tag
 from sequst.errors import UsageError, nearest, shorten
 from sequst.inputs import Input, Place
@@ -52,7 +53,7 @@ class Guess:
 
 def open_input(path: str | Path, name: str | None = None, format: str = "auto") -> Input:
     """A file, or the folder or name of a format that may be one."""
-    folder = Path(str(path).partition("#")[0])
+    folder, _ = place_and_split(path)
     if format == "datasets" and not Path(path).is_file():
         return Place(path, name)
     if folder.is_dir() and (format == "brat" or (format == "auto" and _of_folder(folder) is not None)):
@@ -93,7 +94,7 @@ def guess(source: Input, format: str = "auto", word_column: int | None = None, t
     if format != "auto":
         chosen, reason = format, "as told"  # type: ignore[assignment]
     elif isinstance(source, Place):
-        chosen, reason = _of_folder(Path(str(source.path).partition("#")[0])) or ("datasets", "by its name")
+        chosen, reason = _of_folder(place_and_split(source.path)[0]) or ("datasets", "by its name")
     elif extension in _BY_EXTENSION:
         chosen, reason = _BY_EXTENSION[extension], f"by its extension {extension}"
     else:

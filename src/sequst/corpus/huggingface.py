@@ -5,6 +5,7 @@ Tags are strings, or numbers of a `ClassLabel` whose names are tags. NAME#SPLIT 
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,26 @@ from sequst.corpus.columns import TagUse
 from sequst.corpus.records import SEPARATORS, Malformed, Remark, id_of, require_text
 from sequst.corpus.sentence import Sentence, Source
 from sequst.corpus.tags import is_tag, types_of
-from sequst.errors import UsageError, shorten
+from sequst.errors import DataError, Problem, UsageError, shorten
 from sequst.extras import needed
 from sequst.files import atomic_folder, write_bytes
-from sequst.inputs import Input, Report
+from sequst.inputs import Input, Place, Report
 
 WORD_COLUMNS = ("tokens", "words")
 TAG_COLUMNS = ("ner_tags", "tags")
+
+
+def place_and_split(path: str | Path) -> tuple[Path, str]:
+    """NAME#SPLIT taken apart; a path that is there is taken as it stands."""
+    if Path(path).exists():
+        return Path(path), ""
+    name, _, split = str(path).partition("#")
+    return Path(name), split
+
+
+def is_on_the_hub(path: str | Path) -> bool:
+    """Whether a dataset of this name is nowhere on the disk."""
+    return not place_and_split(path)[0].exists()
 
 
 def read_dataset(source: Input, tag_use: TagUse, report: Report, remark: Remark) -> Iterator[Sentence]:
@@ -46,8 +60,8 @@ def read_dataset(source: Input, tag_use: TagUse, report: Report, remark: Remark)
 def _load(source: Input, report: Report) -> Any:
     """The dataset; None where there is none to read, which is reported."""
     datasets = needed("datasets", "datasets")
-    name, _, split = str(source.path).partition("#")
-    path = Path(name)
+    path, split = place_and_split(source.path)
+    name = path.as_posix()
     try:
         if path.is_file():
             parquet, arrow = needed("pyarrow.parquet", "datasets"), needed("pyarrow", "datasets")
@@ -124,11 +138,7 @@ def write_dataset(path: Path, sentences: Sequence[Sentence]) -> None:
     }
     dataset = datasets.Dataset.from_dict(rows, features=features)
     if path.suffix == ".parquet":
-        import io
-
-        buffer = io.BytesIO()
-        needed("pyarrow.parquet", "datasets").write_table(dataset.data.table, buffer)
-        write_bytes(path, buffer.getvalue(), "nothing half-written was left behind")
+        _write_parquet(path, dataset)
         return
     shown = datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()
@@ -138,3 +148,18 @@ def write_dataset(path: Path, sentences: Sequence[Sentence]) -> None:
     finally:
         if not shown:
             datasets.enable_progress_bars()
+
+
+def _write_parquet(path: Path, dataset: Any) -> None:
+    buffer = io.BytesIO()
+    needed("pyarrow.parquet", "datasets").write_table(dataset.data.table, buffer)
+    write_bytes(path, buffer.getvalue(), "nothing half-written was left behind")
+
+
+def fetch_dataset(name: str, path: Path) -> None:
+    """Copy a dataset of the hub, rows and types as they are, into a parquet file: the hub may change, or be out of reach."""
+
+    def stop(problem: Problem) -> None:
+        raise DataError([problem])
+
+    _write_parquet(path, _load(Place(name), stop))

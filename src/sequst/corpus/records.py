@@ -71,7 +71,9 @@ def objects_of_list(source: Input, shapes: str, report: Report) -> Iterator[tupl
 
 
 def require_text(text: str) -> None:
-    """JSON can escape halves of characters, which are no text."""
+    """JSON can escape halves of characters and NUL, which are no text."""
+    if "\0" in text:
+        raise Malformed(f"a NUL character in {shorten(text)}", "text without it")
     if not text.isascii() and _HALVES.search(text):
         raise Malformed(f"half a character in {shorten(text)}", "whole characters: surrogates only in pairs")
 

@@ -16,9 +16,10 @@ from sequst.corpus.formats import Format
 from sequst.corpus.huggingface import write_dataset
 from sequst.corpus.labelstudio import labelstudio_task
 from sequst.corpus.prodigy import prodigy_record
+from sequst.corpus.records import SEPARATORS
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.words import split_words
-from sequst.errors import SequstError
+from sequst.errors import SequstError, shorten
 from sequst.files import atomic_text
 
 
@@ -26,6 +27,9 @@ def conll_block(words: Sequence[str], tags: Sequence[str] | None) -> str:
     """The rows of one sentence, `word<TAB>tag`, and the empty line after it; nothing for a sentence without words."""
     if not words:
         return ""
+    if SEPARATORS.search("".join(words)):
+        word = next(word for word in words if SEPARATORS.search(word))
+        raise SequstError(f"the word {shorten(word)} cannot stand in a column file: it has a tab, a line end or NUL in it")
     if tags is None and any(" " in word for word in words):
         raise SequstError("a word with a space in it cannot be told from two columns; write JSON lines instead")
     rows = words if tags is None else [f"{word}\t{tag}" for word, tag in zip(words, tags, strict=True)]
@@ -34,8 +38,11 @@ def conll_block(words: Sequence[str], tags: Sequence[str] | None) -> str:
 
 def write_conll(path: str | Path, sentences: Iterable[Sentence]) -> None:
     with atomic_text(path) as file:
-        for sentence in sentences:
-            file.write(conll_block(sentence.words, sentence.tags))
+        for number, sentence in enumerate(sentences, 1):
+            try:
+                file.write(conll_block(sentence.words, sentence.tags))
+            except SequstError as error:
+                raise SequstError(f"{path}: sentence {number}: {error}; nothing was written") from None
 
 
 def jsonl_line(sentence: Sentence) -> str:

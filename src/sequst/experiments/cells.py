@@ -82,6 +82,7 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple
     from sequst.evaluation.evaluating import evaluate
     from sequst.experiments.findings import Finished, look_into, require_libraries
     from sequst.methods.running import train
+    from sequst.training.run import PhaseStopped
 
     require_libraries(cell.keep)
     labeled, dev, rest = read_part(data, cell.dataset, "train"), None, []
@@ -92,7 +93,10 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple
     unlabeled = shuffled[: cell.pool] if find_method(cell.method).unlabeled else None
     settings = dataclasses.replace(cell.settings(device), keep_rounds=True)
     with tempfile.TemporaryDirectory() as folder:
-        result = train(labeled, Path(folder) / "run", dev=dev, unlabeled=unlabeled, settings=settings)
+        try:
+            result = train(labeled, Path(folder) / "run", dev=dev, unlabeled=unlabeled, settings=settings)
+        except PhaseStopped as stop:  # what is left of it goes with the folder
+            raise SequstError(f"{stop.what}\n{stop.advice}") from None
         sentences = _scored_on(cell, data, dev, shuffled)
         evaluation = evaluate(result.tagger, sentences)
         found = dict(look_into(Finished(result, settings, unlabeled or [], sentences, evaluation), cell.keep))

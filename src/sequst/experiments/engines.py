@@ -88,6 +88,9 @@ class Local:
     """Processes of this machine, each of which runs one cell after the other."""
 
     def __init__(self, job: Job) -> None:
+        from sequst.tagger.tagger import pick_device
+
+        pick_device(job.device)  # one error now, where it is not there, and not one for every cell
         self._scratch = tempfile.TemporaryDirectory(prefix="sequst-grid-")  # what stopped cells leave goes with it
         self._job = dataclasses.replace(job, scratch=self._scratch.name)
         self._workers: list[_Worker] = []
@@ -198,6 +201,9 @@ class OnRay:
                 options |= {"address": "local", "include_dashboard": False, "object_store_memory": 100_000_000}
             self._ray.init(**options)
         self._tasks: dict[Any, _Task] = {}
+        if job.device == "cuda" and not self._gpus():
+            self.end()
+            raise UsageError("device cuda: no machine of the Ray cluster has a GPU; use --device cpu")
 
     @property
     def running(self) -> int:

@@ -17,6 +17,7 @@ from sequst.errors import UsageError, nearest, shorten
 from sequst.experiments.cells import Cell
 from sequst.experiments.results import ON_REQUEST, key_of, read_findings, read_results
 from sequst.methods.registry import find_method
+from sequst.training.configuring import parse_yaml
 from sequst.training.configuring import recipe_names as settings_names
 
 SEEDS = (12, 21, 42, 87, 100)
@@ -174,7 +175,7 @@ _CHOICES = {
 
 def _parse(name: str, text: str, where: str) -> Recipe:
     try:
-        tree = yaml.safe_load(text)
+        tree = parse_yaml(text)
     except yaml.YAMLError as error:
         raise UsageError(f"{where}: not valid YAML ({' '.join(str(error).split())[:200]})") from None
     if not isinstance(tree, dict):

@@ -5,6 +5,7 @@ Its words are spaCy's tokens but for white space, its sentences those of the doc
 
 from __future__ import annotations
 
+import inspect
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -44,7 +45,7 @@ def parts_of(doc: Doc) -> list[Part]:
 
 
 class SequstPipe:
-    """The component. The model is loaded when it is first needed: a pipeline that is loaded from disk brings its own."""
+    """The component. The model is loaded when it is first needed: a process that `nlp.pipe` forks loads its own."""
 
     def __init__(self, model: str, uncertainty: bool, passes: int, seed: int, overwrite_ents: bool, device: str) -> None:
         if not model:
@@ -56,6 +57,8 @@ class SequstPipe:
         self._overwrite_ents = overwrite_ents
         self._annotate: Annotate | None = None
         self._spool: tempfile.TemporaryDirectory[str] | None = None
+        if not _is_filled_later():
+            self._require_model()
         for name in ("confidence", "information_gain"):
             if not Span.has_extension(name):
                 Span.set_extension(name, default=None)
@@ -85,10 +88,18 @@ class SequstPipe:
             self._annotate = self._load()
         return self._annotate(sentences)
 
+    def _require_model(self) -> None:
+        """An error now, and not with the first doc, where the model is not there or cannot do what is asked."""
+        if not is_exported(self._folder):
+            from sequst.tagger.saving import require_model
+
+            require_model(self._folder)
+        elif self._uncertainty:
+            raise UsageError(f"uncertainty needs dropout, and {self._folder} is an export; name the model it was made from")
+
     def _load(self) -> Annotate:
+        self._require_model()
         if is_exported(self._folder):
-            if self._uncertainty:
-                raise UsageError(f"uncertainty needs dropout, and {self._folder} is an export; name the model it was made from")
             from sequst.integrations.onnx.tagger import OnnxTagger
 
             return OnnxTagger.load(self._folder).annotate
@@ -125,6 +136,15 @@ class SequstPipe:
         if not self._folder.is_dir():
             raise UsageError(f"no model in {shorten(str(self._folder))}: there is no such folder, so it cannot be saved")
         return self._folder
+
+
+def _is_filled_later() -> bool:
+    """Whether spaCy is making a pipeline from a config, as `spacy.load` does: it then brings a model of its own, and the one
+    that the config names may be gone. spaCy does not tell a component, so the calls that led here are looked at."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code is not Language.from_config.__func__.__code__:
+        frame = frame.f_back
+    return frame is not None
 
 
 def _spans(doc: Doc, tokens: Sequence[int], prediction: Prediction) -> list[Span]:

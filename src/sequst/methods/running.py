@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from sequst.corpus.huggingface import fetch_dataset, is_on_the_hub
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.writing import write_jsonl
 from sequst.errors import SequstError, UsageError, shorten
@@ -30,7 +31,7 @@ from sequst.tagger.tagger import Tagger, pick_device
 from sequst.tagger.vectors import GLOVE
 from sequst.training.calibrating import calibrate
 from sequst.training.configuring import from_dict
-from sequst.training.data import Data, DataFile, Files, load_data
+from sequst.training.data import DROP, Data, DataFile, Files, load_data, overlap_warning
 from sequst.training.directory import RunDirectory
 from sequst.training.progress import Progress, Silent
 from sequst.training.report.page import write_report
@@ -164,7 +165,7 @@ def _execute(
         summary = {**_summary(run, method, dev), "calibration": calibration}
         about = {**summary, "settings": to_dict(settings), "command": directory.facts["command"]}
         tagger.save(directory.path / "model", about)
-        test = None if files.test is None else _test(tagger, files.test, directory, progress)
+        test = None if files.test is None else _test(tagger, files.test, data, directory, progress)
         if test is not None:
             summary["test"] = test.to_dict()
             add_facts(directory.path / "model", {"test": summary["test"]})
@@ -179,7 +180,7 @@ def _execute(
         directory.unlock()
 
 
-def _test(tagger: Tagger, file: DataFile, directory: RunDirectory, progress: Progress) -> Evaluation:
+def _test(tagger: Tagger, file: DataFile, data: Data, directory: RunDirectory, progress: Progress) -> Evaluation:
     """The one time that the test file is read."""
     try:
         sentences, notes = file.read("required")
@@ -187,7 +188,7 @@ def _test(tagger: Tagger, file: DataFile, directory: RunDirectory, progress: Pro
         raise SequstError(
             f"{error}\nThe tagger is trained and in {directory.path / 'model'}; mend the test file, then --resume"
         ) from None
-    for note in notes:
+    for note in [*notes, *overlap_warning(data.labeled, sentences, f"test set too: its score is too high; {DROP}")]:
         progress.note(note)
     evaluation = evaluate(tagger, sentences)
     for type_, count in evaluation.unknown_types.items():
@@ -234,7 +235,8 @@ def _located(settings: Settings) -> Settings:
 
 
 def _as_files(given: Mapping[str, Source], drop_overlap: bool, spool: Path) -> Files:
-    """Every source as a file: streams and sentences are written to the spool, which the run directory takes over."""
+    """Every source as a file: streams, sentences and what lies on the hub are written to the spool, which the run directory
+    takes over."""
     require_one_stdin(map(_path_of, given.values()))
     return Files(**{role: _as_file(role, source, spool) for role, source in given.items()}, drop_overlap=drop_overlap)
 
@@ -250,6 +252,9 @@ def _as_file(role: str, source: Source, spool: Path) -> DataFile:
         source = DataFile(str(source))
     if isinstance(source, DataFile):
         stdin = source.path == STDIN
+        if source.format == "datasets" and not stdin and is_on_the_hub(source.path):
+            fetch_dataset(source.path, spool / f"{role}.parquet")
+            return dataclasses.replace(source, path=str(spool / f"{role}.parquet"), shown=source.path)
         if not stdin and (Path(source.path).is_file() or not Path(source.path).exists() or Path(source.path).is_dir()):
             return source
         with contextlib.ExitStack() as stack:

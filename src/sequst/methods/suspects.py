@@ -19,6 +19,7 @@ from sequst.methods.running import AUTO, Source, overridden, train
 from sequst.tagger.tagger import Tagger
 from sequst.training.data import DataFile
 from sequst.training.progress import Progress, Silent
+from sequst.training.run import PhaseStopped
 from sequst.training.seeds import derive
 from sequst.training.settings import Settings
 from sequst.uncertainty.beliefs import form_beliefs
@@ -59,14 +60,17 @@ def judge(sentences: Sequence[Sentence], folds: int, settings: Settings, progres
     for number in range(folds):
         mine = [place for place, each in enumerate(fold) if each == number]
         others = [sentence for sentence, each in zip(sentences, fold, strict=True) if each != number]
-        tagger = _learnt(others, settings, _OfFold(progress, f"fold {number + 1} of {folds}"))
+        tagger = _learnt(others, settings, f"fold {number + 1} of {folds}", progress)
         judged += _judged(tagger, sentences, mine)
     return sorted(judged, key=lambda each: each.number)
 
 
-def _learnt(sentences: list[Sentence], settings: Settings, progress: Progress) -> Tagger:
+def _learnt(sentences: list[Sentence], settings: Settings, fold: str, progress: Progress) -> Tagger:
     with tempfile.TemporaryDirectory(prefix="sequst-") as folder:
-        run = train(sentences, Path(folder) / "run", settings=settings, progress=progress)
+        try:
+            run = train(sentences, Path(folder) / "run", settings=settings, progress=_OfFold(progress, fold))
+        except PhaseStopped as stop:  # what is left of it goes with the folder
+            raise SequstError(f"{fold}: {stop.what}\n{stop.advice}") from None
         return Tagger.load(run.path / "model", settings.device)
 
 

@@ -67,12 +67,7 @@ def add_facts(folder: Path, about: Mapping[str, Any]) -> None:
 def load(folder: str | Path) -> Tagger:
     """A tagger from its folder; its weights are read from safetensors only, and nothing in it is executed."""
     folder = Path(folder)
-    if not _holds_a_model(folder):
-        if (folder / "model.onnx").is_file():
-            raise UsageError(f"{folder} is an export for onnxruntime; name the model that it was made from")
-        nested = folder / "model"
-        hint = f"; did you mean {nested}?" if _holds_a_model(nested) else "; name a folder that `sequst train` or `save` wrote"
-        raise UsageError(f"no model in {shorten(str(folder))}: it has no {CONFIG} and no {SHAPE}{hint}")
+    require_model(folder)
     facts = _facts(folder)
     with loading(f"the model in {folder}"):
         encoder, classifier, labels = _PARTS[facts["architecture"]](folder, facts)
@@ -100,6 +95,17 @@ def _trust(folder: Path, found: Any) -> Trust:
         return Trust.from_dict(found)
     except ValueError as error:
         raise SequstError(f"{folder / FACTS}: {error}; found trust {shorten(found)}") from None
+
+
+def require_model(folder: Path) -> None:
+    """An error where the folder holds none, before anything is loaded."""
+    if _holds_a_model(folder):
+        return
+    if (folder / "model.onnx").is_file():
+        raise UsageError(f"{folder} is an export for onnxruntime; name the model that it was made from")
+    nested = folder / "model"
+    hint = f"; did you mean {nested}?" if _holds_a_model(nested) else "; name a folder that `sequst train` or `save` wrote"
+    raise UsageError(f"no model in {shorten(str(folder))}: it has no {CONFIG} and no {SHAPE}{hint}")
 
 
 def _holds_a_model(folder: Path) -> bool:

@@ -83,13 +83,30 @@ def save_settings(settings: Settings, path: Path) -> None:
         file.write(dump(settings))
 
 
+def parse_yaml(text: str) -> Any:
+    """As yaml.safe_load, but a key that is given twice is an error and not the later of the two."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+            first: dict[tuple[str, str], int] = {}
+            for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+                line, before = key.start_mark.line + 1, first.get((key.tag, key.value))
+                if before is not None:
+                    raise yaml.YAMLError(f"line {line}: {shorten(key.value)} again, which line {before} has; keep one of them")
+                first[key.tag, key.value] = line
+            return super().construct_mapping(node, deep)
+
+    return yaml.load(text, Loader)
+
+
 def _read_yaml(path: str | Path) -> dict[str, Any]:
     import yaml
 
     named = str(path) in recipe_names()
     place = resources.files("sequst.training").joinpath(f"recipes/{path}.yaml") if named else Path(path)
     try:
-        tree = yaml.safe_load(place.read_text(encoding="utf-8"))
+        tree = parse_yaml(place.read_text(encoding="utf-8"))
     except OSError as error:
         names = " or ".join(recipe_names())
         raise UsageError(

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sequst.corpus.checking import drop_overlap, overlap_messages
+from sequst.corpus.checking import drop_overlap, overlap_messages, shared
 from sequst.corpus.columns import TagUse
 from sequst.corpus.counting import count_types
 from sequst.corpus.formats import open_input
+from sequst.corpus.huggingface import place_and_split
 from sequst.corpus.reading import hide_tags, read_file
 from sequst.corpus.sampling import sample_dev
 from sequst.corpus.sentence import Sentence
@@ -52,7 +53,7 @@ class DataFile:
         return dataclasses.replace(self, path=str((root / self.path).absolute()))
 
     def stamped(self) -> DataFile:
-        return dataclasses.replace(self, sha256=_hash_of(Path(self.path)))
+        return dataclasses.replace(self, sha256=_hash_of(place_and_split(self.path)[0]))
 
 
 def _hash_of(path: Path) -> str:
@@ -137,6 +138,8 @@ def load_data(files: Files, settings: Settings) -> Data:
     _require_entities(files.labeled.shown or files.labeled.path, labeled)
     for type_ in unknown_types(count_types(labeled).mentions, (s.tags or () for s in dev)):
         notes.append(f"type {type_} is in the dev set but never labelled: it cannot be learnt, and counts as missed")
+    way_out = DROP if files.dev is not None else "--dev-shots keeps copies of a sentence together"
+    notes += overlap_warning(labeled, dev, f"dev set too: it chooses badly which weights to keep; {way_out}")
     unlabeled, hidden = hide_tags(parts.get("unlabeled", []))
     return Data(labeled, dev, unlabeled, hidden, policy, notes)
 
@@ -164,6 +167,15 @@ def _without_overlap(parts: dict[str, list[Sentence]], files: Files) -> tuple[di
         if not kept[role]:
             raise SequstError(f"--drop-overlap leaves no sentence in {role}: every one is in another file too")
     return {role: kept[role] for role in parts}, overlap_messages(dropped)
+
+
+DROP = "--drop-overlap leaves them out of the labelled file"
+
+
+def overlap_warning(labeled: Sequence[Sentence], others: Sequence[Sentence], what: str) -> list[str]:
+    """A warning, with `what` behind it, where labelled sentences are among the others."""
+    count = shared(labeled, others)
+    return [f"warning: {count} of the {len(labeled)} labelled sentences are in the {what}"] if count else []
 
 
 def _draw_shots(labeled: list[Sentence], shots: int, seed: int) -> tuple[list[Sentence], list[Sentence], str]:

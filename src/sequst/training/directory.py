@@ -2,7 +2,7 @@
 
 settings.yaml    the settings, in full
 run.json         the files with their hashes, the threads, the command
-inputs/          what came through standard input or from Python, so that it can be read again
+inputs/          what came through standard input, from Python or from the hub, so that it can be read again
 metrics.jsonl    a line for every score
 rounds/N/PHASE/  the state and the outcome of each phase
 model/           the tagger

@@ -48,7 +48,11 @@ if TYPE_CHECKING:
 
 
 class PhaseStopped(SequstError):
-    """A phase whose loss or gradients were not finite."""
+    """A phase whose loss or gradients were not finite: what happened, what is left of it, and what to do."""
+
+    def __init__(self, what: str, left: str, advice: str) -> None:
+        super().__init__(f"{what}\n{left}{advice}")
+        self.what, self.advice = what, advice
 
 
 class Run:
@@ -302,11 +306,11 @@ class Run:
         if self.accelerator.mixed_precision != "no":
             advice += ", or with --set precision=fp32"
         if stop.good_step == 0:
-            return PhaseStopped(f"{told}\n{advice}")
+            return PhaseStopped(told, "", advice)
         kept = self.directory.phase(round_, name) / "last-good"
         tagger.eval()
         tagger.save(kept, {"stopped": str(stop)})
-        return PhaseStopped(f"{told}\nThe tagger after step {stop.good_step}, still good, is in {kept}. {advice}")
+        return PhaseStopped(told, f"The tagger after step {stop.good_step}, still good, is in {kept}. ", advice)
 
     @torch.no_grad()
     def standardise(self, tagger: Tagger, examples: Examples) -> None:
