@@ -22,7 +22,7 @@ BRIEF = (
     "teacher.min_steps=150",
     "student.batch_size=16",
     "student.epochs=1",
-    "student.min_steps=120",
+    "student.min_steps=240",
     "retune.min_steps=40",
     "uncertainty.passes=8",
 )
