@@ -148,6 +148,25 @@ def test_suspects(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyP
     assert found["mean"]["ours"]["precision"] == pytest.approx(np.mean(precision))
 
 
+def test_int8(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    options = ("--shots=1", "--sentences=20", "--steps=3", "--epochs=0.1", "--seeds=1,2", "--test=30")
+    found = told("int8", monkeypatch, tmp_path, f"--encoder={tiny_encoder}", *options)
+    assert (found["data"], found["test_sentences"]) == ("generated", 30)
+    for name, runs in found["runs"].items():
+        assert [run["seed"] for run in runs] == [1, 2]
+        for run in runs:
+            ways = run["ways"]
+            assert ways["torch"]["changed"] == ways["onnx, fp32"]["changed"] == 0
+            assert ways["onnx, fp32"]["f1"] == ways["torch"]["f1"]
+            assert ways["onnx, int8"]["f1_less"] == pytest.approx(ways["torch"]["f1"] - ways["onnx, int8"]["f1"])
+            assert run["megabytes"]["int8"] < run["megabytes"]["fp32"]
+        changed = [run["ways"]["onnx, int8"]["changed"] for run in runs]
+        spread = found["mean"][name]["onnx, int8"]["changed"]
+        assert spread == {"mean": pytest.approx(np.mean(changed)), "deviation": pytest.approx(np.std(changed, ddof=1))}
+
+
 @pytest.mark.timeout(600)
 def test_memory(tmp_path: Path) -> None:
     found = importlib.import_module("memory").measure(tmp_path, 200, 2)
