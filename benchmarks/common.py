@@ -9,7 +9,7 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -87,6 +87,11 @@ def rates(times: dict[str, list[float]], count: float) -> dict[str, dict[str, fl
         name: {"median": count / statistics.median(taken), "least": count / max(taken), "most": count / min(taken)}
         for name, taken in times.items()
     }
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """The mean over the seeds, and their standard deviation where there are several."""
+    return {"mean": statistics.fmean(values), "deviation": statistics.stdev(values) if len(values) > 1 else 0.0}
 
 
 def limit(device: torch.device, dtype: torch.dtype) -> float:

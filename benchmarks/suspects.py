@@ -1,27 +1,31 @@
 """How many labels that were made wrong on purpose are found: ours beside cleanlab, on the same cross-validated probabilities.
 
 python benchmarks/suspects.py [--json FILE] [--device cpu|cuda] [--encoder minilm] [--data mit_restaurant] [--sentences 400]
-    [--share 0.05] [--folds 5] [--seeds 12,21] [--steps 600]
+    [--share 0.05] [--folds 5] [--seeds 12,21] [--steps 600] [--batch 8] [--judged FOLDER]
 
 One label in twenty is made wrong, as many in each of four ways: another type, an edge moved by a word, an entity dropped, an
 entity where none is. Then taggers judge the folds that they have not learnt, and each ranking is read from its top, as many
 entries as labels were made wrong:
 
-- `ours`: entities and missed entities, as `sequst suspects` ranks them;
-- `cleanlab, words`: words by cleanlab's `get_label_quality_scores`, from the lowest up;
+- `ours`: entities and missed entities, as `sequst suspects` ranks them; `ratio`: the same without what is usual for a tag, and
+  `difference`: by how much likelier one is than the other, not how many times;
+- `cleanlab, words`: words by cleanlab's `get_label_quality_scores`, from the lowest up; `cleanlab, margins` by those that it
+  makes of the margin between the given label and the likeliest other;
 - `cleanlab, issues`: those words that its `find_label_issues` calls wrong, in its order.
 
 Words of cleanlab that stand side by side are one entry, at the place of the first. An entry is right where it has a word
 whose label was changed; precision is the share of right entries, recall the share of wrong labels that some entry has found.
 `sentences` are the same figures of whole sentences: ours by their most doubtful entry, cleanlab's by its own scores of
 sentences. cleanlab is asked where it can be imported. Sentences are of a benchmark where SEQUST_DATA names the folder, else of
-the generated corpus.
+the generated corpus. What the taggers make of the sentences is kept in the folder `--judged`, and taken from there the next
+time: another ranking needs no training.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
+import pickle
 import random
 import statistics
 import time
@@ -40,9 +44,10 @@ from sequst.methods.suspects import judge
 from sequst.tagger.tagger import labels_of
 from sequst.training.configuring import from_dict
 from sequst.training.progress import Silent
-from sequst.uncertainty.doubts import Judged, rank_suspects
+from sequst.uncertainty.doubts import Judged, rank_suspects, suspects_of
 
 WAYS = ("type", "edge", "dropped", "spurious")
+ASKED = ("encoder", "sentences", "share", "folds", "steps", "epochs", "batch")
 
 
 class Wrong(NamedTuple):
@@ -145,6 +150,20 @@ def together(ranked: Sequence[tuple[int, int]]) -> list[Entry]:
     return entries
 
 
+def ours(judged: Sequence[Judged]) -> dict[str, list[Entry]]:
+    alike = dict.fromkeys((label for each in judged for label in each.labels), 1.0)
+    plain = [suspect for each in judged for suspect in suspects_of(each, alike)]
+    rankings = {
+        "ours": rank_suspects(judged),
+        "ratio": sorted(plain, key=lambda suspect: -suspect.doubt),
+        "difference": sorted(plain, key=lambda suspect: suspect.given_probability - suspect.alternative_probability),
+    }
+    return {
+        name: [Entry(each.number - 1, frozenset(range(each.start, each.end))) for each in suspects]
+        for name, suspects in rankings.items()
+    }
+
+
 def cleanlab_rankings(judged: Sequence[Judged], labels: list[str], first: int) -> dict[str, tuple[list[Entry], list[int]]]:
     """(entries, sentences) of each of its rankings; nothing where it is not installed."""
     try:
@@ -154,21 +173,20 @@ def cleanlab_rankings(judged: Sequence[Judged], labels: list[str], first: int) -
         return {}
     given = [[labels.index(tag) for tag in each.sentence.tags or ()] for each in judged]
     probabilities = [_of_labels(each, labels) for each in judged]
-    scores, of_words = get_label_quality_scores(given, probabilities)
-    by_score = np.argsort(scores, kind="stable").tolist()
-    words = [(value, place, word) for place, each in enumerate(of_words) for word, value in enumerate(each.tolist())]
-    # of all words only as many as can fill the entries that are read: neighbours further down must not join them
-    lowest: list[tuple[int, int]] = []
-    for _, place, word in sorted(words):
-        lowest.append((place, word))
-        if len(together(lowest)) > first:
-            break
+    rankings = {}
+    for name, method in (("words", "self_confidence"), ("margins", "normalized_margin")):
+        scores, of_words = get_label_quality_scores(given, probabilities, token_score_method=method)
+        words = [(value, place, word) for place, each in enumerate(of_words) for word, value in enumerate(each.tolist())]
+        # of all words only as many as can fill the entries that are read: neighbours further down must not join them
+        lowest: list[tuple[int, int]] = []
+        for _, place, word in sorted(words):
+            lowest.append((place, word))
+            if len(together(lowest)) > first:
+                break
+        rankings[f"cleanlab, {name}"] = together(lowest), np.argsort(scores, kind="stable").tolist()
     issues = [(int(place), int(word)) for place, word in find_label_issues(given, probabilities)]
     with_issues = list(dict.fromkeys(place for place, _ in issues))
-    return {
-        "cleanlab, words": (together(lowest), by_score),
-        "cleanlab, issues": (together(issues), with_issues),
-    }
+    return {**rankings, "cleanlab, issues": (together(issues), with_issues)}
 
 
 def _of_labels(judged: Judged, labels: list[str]) -> np.ndarray:
@@ -180,14 +198,8 @@ def _of_labels(judged: Judged, labels: list[str]) -> np.ndarray:
 
 def measure(sentences: Sequence[Sentence], options: Any, seed: int) -> dict[str, Any]:
     changed, wrong = corrupt(sentences, options.share, seed)
-    phase = {"min_steps": options.steps, "epochs": options.epochs}
-    settings = from_dict({"encoder": options.encoder, "device": options.device, "seed": seed, "teacher": phase})
-    begun = time.perf_counter()
-    judged = judge(changed, options.folds, settings, Silent())
-    seconds = time.perf_counter() - begun
-    suspects = rank_suspects(judged)
-    entries = [Entry(each.number - 1, frozenset(range(each.start, each.end))) for each in suspects]
-    rankings = {"ours": (entries, list(dict.fromkeys(entry.sentence for entry in entries)))}
+    judged, seconds = judgements(changed, options, seed)
+    rankings = {name: (found, list(dict.fromkeys(entry.sentence for entry in found))) for name, found in ours(judged).items()}
     rankings |= cleanlab_rankings(judged, labels_of(changed), len(wrong))
     words = [one == other for each in judged for one, other in zip(each.sentence.tags or (), each.tags, strict=True)]
     return {
@@ -204,6 +216,26 @@ def measure(sentences: Sequence[Sentence], options: Any, seed: int) -> dict[str,
     }
 
 
+def judgements(sentences: Sequence[Sentence], options: Any, seed: int) -> tuple[list[Judged], float | None]:
+    """(every sentence with what a tagger that has not learnt it makes of it, the seconds that took), from the folder of them
+    where it has them; None for the seconds then."""
+    asked = [Path(options.encoder).name, *(getattr(options, name) for name in ASKED[1:]), seed]
+    kept = options.judged / f"{options.data}-{'-'.join(map(str, asked))}.pickle" if options.judged else None
+    if kept and kept.is_file():
+        found: list[Judged] = pickle.loads(kept.read_bytes())
+        if [each.sentence for each in found] == list(sentences):
+            return found, None
+    phase = {"min_steps": options.steps, "epochs": options.epochs, "batch_size": options.batch}
+    settings = from_dict({"encoder": options.encoder, "device": options.device, "seed": seed, "teacher": phase})
+    begun = time.perf_counter()
+    judged = judge(sentences, options.folds, settings, Silent())
+    seconds = time.perf_counter() - begun
+    if kept:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_bytes(pickle.dumps(judged))
+    return judged, seconds
+
+
 def pool(name: str, count: int, seed: int) -> tuple[str, list[Sentence]]:
     """(the name of the data, so many sentences of it, drawn by the seed)."""
     folder = os.environ.get("SEQUST_DATA")
@@ -212,20 +244,39 @@ def pool(name: str, count: int, seed: int) -> tuple[str, list[Sentence]]:
 
 
 def main() -> None:
-    parser = common.parser(__doc__, encoder="minilm", data="mit_restaurant", sentences=400, share=0.05, folds=5, steps=600)
+    parser = common.parser(
+        __doc__, encoder="minilm", data="mit_restaurant", sentences=400, share=0.05, folds=5, steps=600, batch=8
+    )
     parser.add_argument("--epochs", type=float, default=5.0)
     parser.add_argument("--seeds", default="12")
+    parser.add_argument("--judged", type=Path, default=None)
     options = parser.parse_args()
     runs = []
     for seed in map(int, options.seeds.split(",")):
         data, sentences = pool(options.data, options.sentences, seed)
         runs.append(measure(sentences, options, seed))
-    means = {
-        name: {key: statistics.fmean(run["rankings"][name][key] for run in runs) for key in ("precision", "recall")}
-        for name in runs[0]["rankings"]
+    asked = {name: getattr(options, name) for name in ASKED}
+    common.tell({**summary(runs), "runs": runs, "data": data, **asked, **common.machine(options.device)}, options.json)
+
+
+def summary(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Mean and standard deviation over the seeds: of every ranking, and of how far ours is ahead of another in the same run."""
+    keys = ("precision", "recall")
+    of = {name: {key: [run["rankings"][name][key] for run in runs] for key in keys} for name in runs[0]["rankings"]}
+    ahead = {
+        name: {key: common.spread([a - b for a, b in zip(of["ours"][key], values[key], strict=True)]) for key in keys}
+        for name, values in of.items()
+        if name != "ours"
     }
-    asked = {name: getattr(options, name) for name in ("encoder", "sentences", "share", "folds", "steps", "epochs")}
-    common.tell({"mean": means, "runs": runs, "data": data, **asked, **common.machine(options.device)}, options.json)
+    means = {name: {key: common.spread(values[key]) for key in keys} for name, values in of.items()}
+    ways = {
+        name: {way: statistics.fmean(run["rankings"][name]["recall_by_way"].get(way, 0.0) for run in runs) for way in WAYS}
+        for name in of
+    }
+    sentences = {
+        name: {key: common.spread([run["rankings"][name]["sentences"][key] for run in runs]) for key in keys} for name in of
+    }
+    return {"mean": means, "ahead": ahead, "recall_by_way": ways, "of_sentences": sentences}
 
 
 if __name__ == "__main__":

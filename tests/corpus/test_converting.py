@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import shutil
@@ -434,13 +433,6 @@ def test_predictions_are_something_to_look_at_and_not_an_answer(write: Write) ->
 
 
 # with the libraries themselves
-
-
-@pytest.mark.skipif(importlib.util.find_spec("spacy") is not None, reason="spaCy is here")
-def test_without_spacy_the_extra_is_named(tmp_path: Path, write: Write) -> None:
-    with pytest.raises(UsageError, match=r"pip install 'sequst\[spacy\]'"):
-        convert(write("a.conll", "Anna\tB-PER\n"), tmp_path / "o.spacy")
-    assert not (tmp_path / "o.spacy").exists()
 
 
 def test_spacy_reads_what_we_write(tmp_path: Path, write: Write) -> None:

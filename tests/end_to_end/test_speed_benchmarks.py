@@ -140,12 +140,37 @@ def test_figures_of_rankings_by_hand() -> None:
 
 
 def test_suspects(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    options = ("--sentences=40", "--share=0.1", "--folds=2", "--steps=3", "--epochs=0.1", "--seeds=1,2")
+    size = ("--sentences=40", "--share=0.1", "--folds=2", "--steps=3", "--epochs=0.1", "--seeds=1,2")
+    options = (*size, f"--judged={tmp_path / 'judged'}")
     found = told("suspects", monkeypatch, tmp_path, f"--encoder={tiny_encoder}", *options)
     assert found["data"] == "generated"
     assert [run["seed"] for run in found["runs"]] == [1, 2]
     precision = [run["rankings"]["ours"]["precision"] for run in found["runs"]]
-    assert found["mean"]["ours"]["precision"] == pytest.approx(np.mean(precision))
+    spread = {"mean": pytest.approx(np.mean(precision)), "deviation": pytest.approx(np.std(precision, ddof=1))}
+    assert found["mean"]["ours"]["precision"] == spread
+    monkeypatch.setattr("suspects.judge", None)  # what was judged is not judged again
+    again = told("suspects", monkeypatch, tmp_path, f"--encoder={tiny_encoder}", *options)
+    assert [run["rankings"] for run in again["runs"]] == [run["rankings"] for run in found["runs"]]
+    assert [run["seconds"] for run in again["runs"]] == [None, None]
+
+
+def test_int8(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    options = ("--shots=1", "--sentences=20", "--steps=3", "--epochs=0.1", "--seeds=1,2", "--test=30")
+    found = told("int8", monkeypatch, tmp_path, f"--encoder={tiny_encoder}", *options)
+    assert (found["data"], found["test_sentences"]) == ("generated", 30)
+    for name, runs in found["runs"].items():
+        assert [run["seed"] for run in runs] == [1, 2]
+        for run in runs:
+            ways = run["ways"]
+            assert ways["torch"]["changed"] == ways["onnx, fp32"]["changed"] == 0
+            assert ways["onnx, fp32"]["f1"] == ways["torch"]["f1"]
+            assert ways["onnx, int8"]["f1_less"] == pytest.approx(ways["torch"]["f1"] - ways["onnx, int8"]["f1"])
+            assert run["megabytes"]["int8"] < run["megabytes"]["fp32"]
+        changed = [run["ways"]["onnx, int8"]["changed"] for run in runs]
+        spread = found["mean"][name]["onnx, int8"]["changed"]
+        assert spread == {"mean": pytest.approx(np.mean(changed)), "deviation": pytest.approx(np.std(changed, ddof=1))}
 
 
 @pytest.mark.timeout(600)

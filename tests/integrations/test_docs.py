@@ -77,3 +77,19 @@ def test_the_page_says_how_often_the_pipeline_agrees() -> None:
     for strategy, kinds in measured["same_entities"].items():
         plain, others = (f"{kind['same']} of {kind['sentences']}" for kind in (kinds["plain"], kinds["others"]))
         assert f"| `{strategy}` | {plain} | {others} |" in page
+
+
+def test_the_page_says_what_eight_bits_cost() -> None:
+    page = (HOW_TO / "export-to-onnx.md").read_text(encoding="utf-8")
+    few, many = json.loads((HOW_TO.parents[1] / "benchmarks/results/int8.json").read_text())["mean"].values()
+
+    def told(found: dict[str, float], digits: int) -> str:
+        return f"{found['mean']:,.{digits}f} ± {found['deviation']:,.{digits}f}"
+
+    for way, title in (("torch", "sequst on torch"), ("onnx, fp32", "onnx, fp32"), ("onnx, int8", "onnx, int8")):
+        columns = (("f1", 1), ("changed", 2), ("words_a_second", 0))
+        figures = [told(each[way][name], digits) for each in (few, many) for name, digits in columns]
+        assert f"| {' | '.join([title, *figures])} |" in page
+    cost, speed = (" and ".join(told(each["onnx, int8"][name], 2) for each in (few, many)) for name in ("f1_less", "speed"))
+    assert f"cost {cost} points of F1" in page
+    assert f"{speed} times as fast" in page

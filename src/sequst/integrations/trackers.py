@@ -24,6 +24,11 @@ _MAKERS: dict[str, Callable[[Path], Any]] = {
     "mlflow": lambda run: tracking.MLflowTracker(PROJECT, run_name=run.name),
 }
 TRACKERS = tuple(_MAKERS)
+_FAILED: dict[str, Callable[[Any], Any]] = {
+    "wandb": lambda tracker: tracker.run.finish(exit_code=1),
+    "mlflow": lambda tracker: needed("mlflow", "mlflow").end_run("FAILED"),
+}
+"""How a run that did not come to its end is told from one that did, where a tool knows the difference: Accelerate does not."""
 
 
 def make_tracker(name: str) -> AcceleratedTracker:
@@ -72,11 +77,14 @@ class AcceleratedTracker:
             log.warning("%s takes no more (%s: %s); metrics.jsonl has all lines", self._name, type(error).__name__, error)
             self._tracker = None
 
-    def end(self) -> None:
+    def end(self, failed: bool = False) -> None:
         tracker, self._tracker = self._tracker, None
         if tracker is None:
             return
         try:
-            tracker.finish()
+            if failed and self._name in _FAILED:
+                _FAILED[self._name](tracker)
+            else:
+                tracker.finish()
         except Exception as error:  # the run itself has ended well
             log.warning("%s did not end well (%s: %s)", self._name, type(error).__name__, error)

@@ -145,7 +145,7 @@ def _execute(
     progress: Progress,
     tracker: Tracker | None,
 ) -> Result:
-    tracker = tracker or NoTracker()
+    tracker, failed = tracker or NoTracker(), True
     directory.lock()
     try:
         if directory.summary is not None:  # another process ended it while this one was starting
@@ -174,9 +174,10 @@ def _execute(
         except Exception as error:  # a page is not worth a run
             progress.note(f"warning: no report.html could be written ({type(error).__name__}: {error})")
         directory.finish(summary, settings.keep_rounds)
+        failed = False
         return Result(directory.path, summary)
     finally:
-        tracker.end()
+        tracker.end(failed)
         directory.unlock()
 
 

@@ -14,7 +14,7 @@ class Tracker(Protocol):
 
     def log(self, line: Mapping[str, Any]) -> None: ...
 
-    def end(self) -> None: ...
+    def end(self, failed: bool = False) -> None: ...
 
 
 class NoTracker:
@@ -26,5 +26,5 @@ class NoTracker:
     def log(self, line: Mapping[str, Any]) -> None:
         pass
 
-    def end(self) -> None:
+    def end(self, failed: bool = False) -> None:
         pass

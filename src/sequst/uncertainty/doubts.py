@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import geometric_mean
+from math import exp, log
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +24,8 @@ OTHER_TYPE, OTHER_EDGES, OTHER_BOTH, NO_ENTITY, MISSED = (
 )  # fmt: skip
 LEAST = 1e-9
 """No tag is less likely than this: a logarithm must be finite."""
+SHRINKAGE = 10
+"""Words of the average tag that are added to those of each: a tag that is given once tells little of how likely it is."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +53,11 @@ class Suspect:
     given: Span | None
     alternative: Span | None
     given_probability: float
-    """Of the given tags, of the words on which the two differ: the geometric mean."""
+    """Of the given tags, of the words on which the two differ and which the tagger can judge: the geometric mean."""
     alternative_probability: float
+    doubt: float = 0.0
+    """How much likelier the tagger's tags are than the given ones, of those words: the mean logarithm of the two probabilities'
+    ratio, each held against what is usual for its tag."""
 
     @property
     def kind(self) -> str:
@@ -69,11 +77,6 @@ class Suspect:
     def end(self) -> int:
         return max(span.end for span in (self.given, self.alternative) if span is not None)
 
-    @property
-    def doubt(self) -> float:
-        """From -1 to 1, how much likelier the tagger's tags are than the given ones."""
-        return self.alternative_probability - self.given_probability
-
     def to_dict(self) -> dict[str, Any]:
         """The JSON form that `sequst suspects` writes; the line is that of the first word in question."""
         source = self.sentence.source
@@ -90,6 +93,7 @@ class Suspect:
             "given_probability": round(self.given_probability, 6),
             "alternative": self._entity(self.alternative),
             "alternative_probability": round(self.alternative_probability, 6),
+            "doubt": round(self.doubt, 6),
             "words": list(self.sentence.words),
             "tags": list(self.sentence.tags or ()),
         }
@@ -99,16 +103,39 @@ class Suspect:
 
 
 def rank_suspects(judged: Iterable[Judged]) -> list[Suspect]:
-    """All suspects from the most doubtful down, of equals in the order of the data."""
-    return sorted((suspect for each in judged for suspect in suspects_of(each)), key=lambda suspect: -suspect.doubt)
+    """All suspects from the most doubtful down, of equals in the order of the data.
+
+    A ratio and not a difference of probabilities, for a tagger that is sure of itself tells wrong labels by how little it makes
+    of what is given. What is usual for a tag is taken out of it, as confident learning does (Northcutt et al. 2021): where a
+    tagger seldom finds a tag, that it does not find it says little.
+    """
+    judged = list(judged)
+    usual = usual_probabilities(judged)
+    return sorted((suspect for each in judged for suspect in suspects_of(each, usual)), key=lambda suspect: -suspect.doubt)
 
 
-def suspects_of(judged: Judged) -> list[Suspect]:
-    """Where the tagger's entities are not the given ones, from left to right.
+def usual_probabilities(judged: Iterable[Judged]) -> dict[str, float]:
+    """By tag, the mean probability of it at the words that are labelled so, drawn towards that of all words by `SHRINKAGE`."""
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    known: set[str] = set()
+    for each in judged:
+        known.update(each.labels)
+        places = {label: place for place, label in enumerate(each.labels)}
+        for tag, row in zip(each.sentence.tags or (), each.probabilities, strict=True):
+            if tag in places:
+                found[tag].append(float(row[places[tag]]))
+    everywhere = [value for values in found.values() for value in values]
+    average = max(fmean(everywhere), LEAST) if everywhere else 1.0  # any, where no word is labelled
+    return {tag: (sum(found[tag]) + SHRINKAGE * average) / (len(found[tag]) + SHRINKAGE) for tag in sorted(known)}
+
+
+def suspects_of(judged: Judged, usual: Mapping[str, float]) -> list[Suspect]:
+    """Where the tagger's entities are not the given ones, from left to right; `usual` are the probabilities of tags where they
+    are given.
 
     A given entity that it does not find is held against the one of its own that shares most words with it, if any; one that it
     finds is a suspect by itself where it shares no word with a given one. A given entity of a type that the tagger does not
-    know is not judged: it cannot but find something else.
+    know is not judged, nor is a word: it cannot but find something else.
     """
     given, found = spans(judged.sentence.tags or ()), spans(judged.tags)
     pairs: list[tuple[Span | None, Span | None]] = []
@@ -117,25 +144,29 @@ def suspects_of(judged: Judged) -> list[Suspect]:
             shared = [each for each in found if _shared(mine, each)]
             pairs.append((mine, max(shared, key=functools.partial(_shared, mine), default=None)))
     pairs += [(None, mine) for mine in found if not any(_shared(mine, each) for each in given)]
-    return sorted((_suspect(judged, *pair) for pair in pairs), key=lambda suspect: suspect.start)
+    suspects = (_suspect(judged, usual, *pair) for pair in pairs)
+    return sorted((each for each in suspects if each is not None), key=lambda suspect: suspect.start)
 
 
 def _shared(one: Span, other: Span) -> int:
     return max(0, min(one.end, other.end) - max(one.start, other.start))
 
 
-def _suspect(judged: Judged, given: Span | None, alternative: Span | None) -> Suspect:
-    unscored = Suspect(judged.sentence, judged.number, given, alternative, 0.0, 0.0)
+def _suspect(judged: Judged, usual: Mapping[str, float], given: Span | None, alternative: Span | None) -> Suspect | None:
+    """None where no word is left that the tagger can judge."""
+    found = Suspect(judged.sentence, judged.number, given, alternative, 0.0, 0.0)
     theirs, ours = judged.sentence.tags or (), judged.tags
-    words = [i for i in range(unscored.start, unscored.end) if theirs[i] != ours[i]]
-    return Suspect(
-        judged.sentence, judged.number, given, alternative, _likely(judged, theirs, words), _likely(judged, ours, words)
-    )
+    words = [i for i in range(found.start, found.end) if theirs[i] != ours[i] and theirs[i] in judged.labels]
+    if not words:
+        return None
+    given_log, own_log = _mean_log(judged, theirs, words), _mean_log(judged, ours, words)
+    expected = fmean(log(usual[ours[i]] / usual[theirs[i]]) for i in words)
+    doubt = own_log - given_log - expected
+    return dataclasses.replace(found, given_probability=exp(given_log), alternative_probability=exp(own_log), doubt=doubt)
 
 
-def _likely(judged: Judged, tags: Sequence[str], words: Sequence[int]) -> float:
-    """The geometric mean of the probabilities of the tags of these words; words of an entity stand and fall together, so their
-    number must not count."""
-    places = {label: place for place, label in enumerate(judged.labels)}
-    found = [float(judged.probabilities[i, places[tags[i]]]) if tags[i] in places else 0.0 for i in words]
-    return geometric_mean(max(probability, LEAST) for probability in found)
+def _mean_log(judged: Judged, tags: Sequence[str], words: Sequence[int]) -> float:
+    """Of the probabilities of the tags of these words; words of an entity stand and fall together, so their number must not
+    count."""
+    found = (float(judged.probabilities[i, judged.labels.index(tags[i])]) for i in words)
+    return fmean(log(max(probability, LEAST)) for probability in found)
