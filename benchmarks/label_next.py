@@ -2,15 +2,18 @@
 
 python benchmarks/label_next.py [--json FILE] [--device cpu|cuda] [--encoder minilm] [--data conll03,mit_restaurant]
     [--shots 5] [--counts 50,100,200] [--seeds 12,21,42] [--pool 0] [--test 0] [--passes 20] [--steps 600]
+python benchmarks/label_next.py --join FILE... [--json FILE] [--figure FILE.png]
 
 A tagger is fine-tuned on a few sentences of each type. It chooses the first 50 of the rest of the training set, whose labels
 are then shown to a new one, which chooses the next 50, and so on: as somebody would who labels in rounds. All ways begin with
 the same sentences and the same tagger, and are scored on the test set. `--pool` and `--test` are how many sentences to use of
-each, 0 for all. Data are benchmarks where SEQUST_DATA names the folder, else the generated corpus.
+each, 0 for all. Data are benchmarks where SEQUST_DATA names the folder, else the generated corpus. `--join` makes one of the
+files of several seeds, and draws them.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
 import tempfile
@@ -97,6 +100,37 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
     return means
 
 
+def joined(files: list[Path]) -> dict[str, Any]:
+    """The results of several files with the same options as one."""
+    parts = [json.loads(path.read_text()) for path in files]
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for part in parts:
+        for name, found in part["data"].items():
+            runs.setdefault(name, []).extend(found["runs"])
+    others = {name: value for name, value in parts[0].items() if name != "data"}
+    if any({**part, "data": None} != {**others, "data": None} for part in parts):
+        raise SystemExit("these files differ in more than their data and seeds")
+    return {"data": {name: {"mean": summary(found), "runs": found} for name, found in runs.items()}, **others}
+
+
+def draw(results: dict[str, Any], path: Path) -> None:
+    """F1 over the sentences that were labelled, the mean of the seeds and each of them."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.2 * len(results), 3.4), layout="constrained")
+    for axes, (name, found) in zip(figure.subplots(1, len(results), squeeze=False)[0], results.items(), strict=True):
+        for style, (way, means) in zip(("o--", "s-", "^:", "v-."), found["mean"].items(), strict=False):
+            counts = [0, *map(int, means)]
+            start = statistics.fmean(run["start_f1"] for run in found["runs"])
+            [line] = axes.plot(counts, [start, *(each["f1"] for each in means.values())], style, label=way)
+            for run in found["runs"]:
+                scores = [run["start_f1"], *run["ways"][way]["f1"].values()]
+                axes.plot(counts, scores, color=line.get_color(), alpha=0.2, linewidth=0.8)
+        axes.set(title=name, xlabel="sentences labelled beside the first", ylabel="test F1", xticks=counts)
+        axes.legend(frameon=False)
+    figure.savefig(path, dpi=150)
+
+
 def main() -> None:
     parser = common.parser(__doc__, encoder="minilm", data="conll03,mit_restaurant", shots=5, pool=0, test=0, passes=20)
     parser.add_argument("--counts", default="50,100,200")
@@ -104,7 +138,15 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--epochs", type=float, default=5.0)
     parser.add_argument("--ways", default=";".join(list(WAYS)[:4]), help="; ".join(WAYS))
+    parser.add_argument("--join", type=Path, nargs="+", default=None)
+    parser.add_argument("--figure", type=Path, default=None)
     options = parser.parse_args()
+    if options.join:
+        both = joined(options.join)
+        common.tell(both, options.json)
+        if options.figure:
+            draw(both["data"], options.figure)
+        return
     folder = os.environ.get("SEQUST_DATA")
     results = {}
     for name in options.data.split(",") if folder else ["generated"]:
