@@ -78,7 +78,7 @@ def main() -> None:
     first = [line for line in read_findings(options.results, "rounds") if line["round"] == 0 and line.get("f1") is not None]
     tables = {"after the last round": effects(lines, base)} | ({"first teacher": effects(first, base)} if first else {})
     for name, rows in tables.items():
-        print(f"{name}, {len(lines)} runs")
+        print(f"{name}, {len(first if name == 'first teacher' else lines)} runs")
         for row in rows:
             sets = "  ".join(f"{dataset[:8]} {value:+.1f}" for dataset, value in row["by_dataset"].items())
             print(f"  {row['effect']:+6.2f} +- {row['error']:.2f}  p {row['p']:.3f}  {row['change']:<60} {sets}")

@@ -140,7 +140,8 @@ def write_bytes(path: Path, data: bytes | memoryview, what_now: str) -> None:
 
 
 def write_together(texts: Mapping[Path, str]) -> None:
-    """Write text files that belong to one another: they appear under their names when all are whole, or none does."""
+    """Write text files that belong to one another: new ones appear under their names when all are whole, or none does. Of those
+    that were there before, a failure between them may leave some old and some new."""
     temporary = {path: _temporary(path) for path in texts}
     appeared: list[Path] = []
     with explained(next(iter(texts))):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,11 +9,13 @@ from tests.tagger.test_lean import MODELS, SMALL, batch_of, model_of
 from torch import Tensor, nn
 
 from sequst.tagger import learning
-from sequst.tagger.batches import Batch
-from sequst.tagger.kernels import Site, plain_learning
+from sequst.tagger.batches import Batch, collate
+from sequst.tagger.kernels import Site, plain, plain_learning
+from sequst.tagger.kernels.finding import Fused, try_out
 from sequst.tagger.layers import Layers
 from sequst.tagger.learning import Learning
 from sequst.tagger.tagger import Tagger
+from sequst.tagger.transformer import Transformer
 
 KEYS = torch.tensor([123456789, 987654321], dtype=torch.int32)
 
@@ -121,17 +124,63 @@ def test_a_cpu_goes_through_transformers(tiny_encoder: str) -> None:
     assert Learning.of(tagger.encoder.known_layers()) is None
 
 
+def test_an_encoder_goes_another_way_only_where_it_is_told_to(tiny_encoder: str) -> None:
+    tagger = Tagger.from_encoder(tiny_encoder, ["O"])
+    batch = collate(tagger.splitter.windows([("a", "b")]), [0], tagger.pad_id)
+    encoder, taken = tagger.encoder, []
+    assert isinstance(encoder, Transformer)
+    states = torch.ones(1, batch.input_ids.shape[1], encoder.width)
+    way: Any = SimpleNamespace(takes=lambda batch: True, states=lambda batch: taken.append(1) or states)
+
+    def goes(train: bool, **more: Any) -> bool:
+        tagger.train(train)
+        before = len(taken)
+        found = encoder(batch, **more)
+        assert (len(taken) > before) == torch.equal(found, torch.ones_like(found))
+        return len(taken) > before
+
+    assert not goes(True)
+    encoder.take_way(way)
+    assert goes(True)
+    assert not goes(False)
+    assert not goes(True, embeddings=tagger.embeddings(batch))
+    way.takes = lambda batch: False
+    assert not goes(True)
+    encoder.take_way(None)
+    way.takes = lambda batch: True
+    assert not goes(True)
+    within = encoder.learning()
+    for _ in range(2):  # as often as it is entered; here there is no faster way
+        with within:
+            assert not goes(True)
+
+
+def test_kernels_are_tried_before_they_are_relied_on() -> None:
+    called = []
+
+    def attention_back(out: Tensor, qkv: Tensor, sizes: Tensor, heads: int, *rest: Any) -> Any:
+        called.append((out.shape, qkv.shape, sizes.tolist(), heads))
+        return plain_learning.attention_back(out, qkv, sizes, heads, *rest)
+
+    learning_: Any = SimpleNamespace(attention_back=attention_back)
+    try_out(Fused(plain, learning_), 32, torch.zeros(1, 96))
+    assert called == [((64, 32), (64, 96), [64], 1)]
+
+
 DTYPES = {torch.float32: 1e-4, torch.bfloat16: 2e-2}
 
 
-def learning_kernels_agree(device: str, dtype: torch.dtype, length: int, biased: bool, rate: float) -> None:
+def learning_kernels_agree(
+    device: str, dtype: torch.dtype, length: int, biased: bool, rate: float, rows: int = 5, heads: int = 3, size: int = 32
+) -> None:
     from sequst.tagger.kernels import fused_learning
 
     torch.manual_seed(0)
-    rows, heads, size, site, keys = 5, 3, 32, Site(rate, 7), KEYS.to(device)
+    site, keys = Site(rate, 7), KEYS.to(device)
     width, tolerance = heads * size, DTYPES[dtype]
     qkv, out = (torch.randn(rows * length, n * width, device=device).to(dtype) for n in (3, 1))
-    sizes = torch.tensor([length, 1, max(1, length - 3), length, 2], device=device, dtype=torch.int32).clamp(max=length)
+    sizes = torch.tensor([length, 1, max(1, length - 3), length, 2], device=device, dtype=torch.int32)
+    sizes = sizes.repeat(-(-rows // 5))[:rows].clamp(max=length)
     bias = torch.randn(heads, length, length, device=device) if biased else None
     norm = nn.LayerNorm(width).to(device)
     nn.init.normal_(norm.weight), nn.init.normal_(norm.bias)
@@ -162,6 +211,13 @@ def learning_kernels_agree(device: str, dtype: torch.dtype, length: int, biased:
 )
 def test_fused_kernels_compute_what_the_plain_ones_do(dtype: torch.dtype, length: int, biased: bool, rate: float) -> None:
     learning_kernels_agree("cuda", dtype, length, biased, rate)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("length", "heads", "size"), [(48, 12, 64), (64, 12, 64), (24, 3, 128), (32, 3, 16)])
+def test_fused_kernels_at_the_sizes_of_real_encoders(length: int, heads: int, size: int) -> None:
+    """As many rows as a batch has: a program then takes several turns."""
+    learning_kernels_agree("cuda", torch.bfloat16, length, True, 0.1, 33, heads, size)
 
 
 @pytest.mark.gpu

@@ -6,7 +6,7 @@ sentences whose loss has fallen most are drawn most for meta batches. Labels are
 student is re-tuned at a tenth of the teacher's rate. Decided here, where the paper is silent:
 
 - the loop is that of all self-training here: a student fresh from the pretrained weights in each round, labels drawn once a
-  round, the tagger of the best dev round kept;
+  round;
 - the virtual step is one of plain gradient descent with equal weights, all parameters taking part;
 - dropout is on in both passes, and the losses that weights are sought for are the ones that are then learnt: one mask;
 - loss decay is looked at every `metast.refresh` steps, over all labelled windows, without dropout;

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 KEPT_PHASES = {"teacher": "retune", "student": "student"}
 """The phase that leaves what a round keeps, by `keep`."""
 FAR_BELOW = 10.0
-"""A student whose dev F1 is so many points below its teacher's has not learnt what it should."""
+"""A student whose dev F1 is so many points below its teacher's has not learnt what it should, and a round so far below the
+best has broken down."""
 
 
 class Weigher(Protocol):

@@ -65,7 +65,7 @@ class Layers(NamedTuple):
         return bool(self.base.config.hidden_act == "gelu")
 
     def embeddings(self, input_ids: Tensor) -> Tensor:
-        """(B, L, H): the states below the first layer, without dropout."""
+        """(B, L, H): the states below the first layer; with dropout where the model is being trained."""
         return self.base.embeddings(input_ids=input_ids)  # type: ignore[no-any-return]
 
     @property

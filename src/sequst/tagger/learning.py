@@ -14,12 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sequst.tagger.batches import Batch
-from sequst.tagger.kernels import LearningKernels, Site
+from sequst.tagger.kernels import LONGEST, LearningKernels, Site
 from sequst.tagger.kernels.finding import fused_kernels
 from sequst.tagger.layers import Layer, Layers
-
-LONGEST = 64
-"""Sub-words of a row at most: a kernel of attention sees all of them at once."""
 
 
 class _Product(NamedTuple):

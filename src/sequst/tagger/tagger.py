@@ -126,7 +126,7 @@ class Tagger(nn.Module):
         return self.head(hidden, batch.rows, dropout)  # type: ignore[no-any-return]
 
     def decode(self, batch: Batch) -> Decoded:
-        """The labels of every word with the probabilities of all: the raw argmax, or the best path under a CRF."""
+        """The labels of all words with their probabilities: the raw argmax, what IOB2 allows, or the best path of a CRF."""
         return self.head.decode(self.head.scores(self.hidden(batch)), batch.rows)
 
     def loss(self, batch: Batch) -> Tensor:

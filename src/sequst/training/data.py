@@ -138,7 +138,7 @@ def load_data(files: Files, settings: Settings) -> Data:
     _require_entities(files.labeled.shown or files.labeled.path, labeled)
     for type_ in unknown_types(count_types(labeled).mentions, (s.tags or () for s in dev)):
         notes.append(f"type {type_} is in the dev set but never labelled: it cannot be learnt, and counts as missed")
-    way_out = DROP if files.dev is not None else "--dev-shots keeps copies of a sentence together"
+    way_out = DROP if files.dev is not None else "--dev-shots leaves copies of a sentence out"
     notes += overlap_warning(labeled, dev, f"dev set too: it chooses badly which weights to keep; {way_out}")
     unlabeled, hidden = hide_tags(parts.get("unlabeled", []))
     return Data(labeled, dev, unlabeled, hidden, policy, notes)

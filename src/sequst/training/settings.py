@@ -226,11 +226,11 @@ class Settings:
     keep_rounds: bool = False
     """Keep the weights of every phase when the run has ended, not only the final model."""
     max_rounds: int = 5
-    """Rounds of self-training at most; all of them without a dev set."""
+    """Rounds of self-training; with `choose: best`, at most."""
     patience: int = 2
     """With `choose: best`, stop when the dev F1 has not risen for this many rounds."""
     keep: str = "teacher"
-    """Which tagger of the best round to keep: the `teacher` (the student, re-tuned on the labelled data) or the `student`."""
+    """Which tagger of the round to keep: the `teacher` (the student, re-tuned on the labelled data) or the `student`."""
     choose: str = "last"
     """Which round to keep: the `best` on the dev set, which is small and may be wrong, or the `last` unless it broke down."""
     pseudo_labels: str = "hard"
@@ -298,7 +298,7 @@ _YOUNGER: dict[type, dict[str, Any]] = {
         "adapt": False,
         "sharpness": 1.0,
         "valid_tags": False,
-        "ensemble": Ensemble(),
+        "ensemble": Ensemble(teachers=1, students=1, memory=0.0),
     },
     Phase: {"average": 0.0, "hide": 0.0},
     Uncertainty: {"last_layers": 0, "dropout": 0.0, "calibrated": False},

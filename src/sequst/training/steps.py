@@ -70,7 +70,8 @@ class ReplayedSteps(Steps):
         self._seen: set[Any] = set()
         self._pool = torch.cuda.graph_pool_handle()
         self._works, self._ready = True, False
-        self._learning = self._tagger.encoder.learning()
+        if self._accelerator.mixed_precision == "bf16":
+            self._learning = self._tagger.encoder.learning()
 
     @staticmethod
     def fit(tagger: Tagger, objective: Objective) -> bool:

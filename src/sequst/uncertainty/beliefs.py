@@ -33,7 +33,7 @@ class Beliefs:
     """Flat arrays over the words of some sentences in order; sentence i has the words starts[i] to starts[i + 1]."""
 
     labels: NDArray[np.int64]
-    """The teacher's argmax, without dropout (Eq. 2), or a draw from its probabilities."""
+    """The teacher's best tags as it decodes them, without dropout (Eq. 2), or a draw from its probabilities."""
     plain_confidence: NDArray[np.float32]
     """Its probability without dropout."""
     confidence: NDArray[np.float32]
@@ -44,13 +44,13 @@ class Beliefs:
     probabilities: NDArray[np.float32] | None = None
     """(N, C): of every label, where they were asked for."""
     drawn_from: NDArray[np.int64] | None = None
-    """The argmax, where the labels are draws."""
+    """The best tags, where the labels are draws."""
     seconds: float = 0.0
     """What it took to form them."""
 
     @property
     def best(self) -> NDArray[np.int64]:
-        """The teacher's argmax, whatever the labels are."""
+        """The teacher's best tags, whatever the labels are."""
         return self.labels if self.drawn_from is None else self.drawn_from
 
     @property

@@ -7,6 +7,9 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
+LONGEST = 64
+"""Sub-words of a row that is learnt from at most: a kernel of attention sees all of them at once."""
+
 
 class Spans(NamedTuple):
     """Sentences whose sub-words lie one after the other without padding, and all of them again for every further pass."""

@@ -8,9 +8,9 @@ import logging
 from typing import NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from sequst.tagger.kernels import Kernels, LearningKernels
+from sequst.tagger.kernels import LONGEST, Kernels, LearningKernels, Site
 from sequst.tagger.layers import Layers
 
 log = logging.getLogger(__name__)
@@ -26,21 +26,33 @@ class Fused(NamedTuple):
 def fused_kernels(known: Layers) -> Fused | None:
     """Those for a model on a GPU, where heads are of a size that they take, and they run."""
     size = known.width // known.heads
-    return None if size & (size - 1) or not 16 <= size <= 128 else _tried(known.base.device)
+    return None if size & (size - 1) or not 16 <= size <= 128 else _tried(known.base.device, size)
 
 
 @functools.cache
-def _tried(device: torch.device) -> Fused | None:
-    """Where Triton is there and a kernel runs: it needs a C compiler, and an Ampere GPU or newer."""
+def _tried(device: torch.device, size: int) -> Fused | None:
+    """Where Triton is there and kernels run: they need a C compiler, and an Ampere GPU or newer."""
     if torch.cuda.get_device_capability(device) < (8, 0) or not importlib.util.find_spec("triton"):
         return None
     from sequst.tagger.kernels import fused, fused_learning
 
     try:
-        states = torch.ones(1, 16, device=device, dtype=torch.bfloat16)
         with torch.cuda.device(device):
-            fused.add_norm(states, states, nn.LayerNorm(16, device=device), None)
+            try_out(Fused(fused, fused_learning), size, torch.zeros(1, 3 * size, device=device, dtype=torch.bfloat16))
     except Exception as error:  # a compiler may fail in any way
         log.warning("training and MC dropout take slower ways: Triton does not work (%s: %s)", type(error).__name__, error)
         return None
     return Fused(fused, fused_learning)
+
+
+def try_out(kernels: Fused, size: int, empty: Tensor) -> None:
+    """Call what is most likely to fail: the largest kernel, of rows as long as they may be and a head of this size, and one of
+    the packed forward. `empty` (1, 3 x size) is on the device."""
+    qkv = empty.expand(LONGEST, -1).contiguous()
+    sizes, keys = (
+        torch.full((1,), LONGEST, device=empty.device, dtype=torch.int32),
+        torch.zeros_like(empty[0, :2], dtype=torch.int32),
+    )
+    kernels.learning.attention_back(qkv[:, :size].contiguous(), qkv, sizes, 1, None, keys, Site(0.1, 0))
+    state = empty[:, :size].contiguous()
+    kernels.packed.add_norm(state, state, nn.LayerNorm(size, device=empty.device), None)
