@@ -5,7 +5,8 @@ python benchmarks/calibration.py [--json FILE] [--device cpu|cuda] [--encoder mi
 
 A tagger is fine-tuned on a few sentences of each type. What its dev set teaches is judged on `--test` sentences of the test
 set, 0 for all, in three ways: the mean probability of an entity's words as it is; through a temperature and one logistic
-function for all entities; and with a shift for every type as well, which is what training does. Needs SEQUST_DATA.
+function for all entities; and with a shift for every type as well, which is what training does. Data are benchmarks where
+SEQUST_DATA names the folder, else the generated corpus.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from typing import Any
 
 import common
 
+from sequst.corpus.generated import generate
 from sequst.corpus.sampling import sample
+from sequst.corpus.sentence import Sentence
 from sequst.evaluation.calibration import expected_calibration_error, fit_trust, reliability
 from sequst.evaluation.detection import auroc
 from sequst.evaluation.evaluating import judged_entities
@@ -31,9 +34,8 @@ from sequst.uncertainty.temperature import fit_temperature
 WAYS = ("as they are", "one function for all", "a shift for every type")
 
 
-def measure(folder: Path, name: str, options: Any, seed: int) -> dict[str, Any]:
-    split = sample(read_part(folder, name, "train"), options.shots, seed=seed)
-    test = read_part(folder, name, "test")
+def measure(train_set: list[Sentence], test: list[Sentence], options: Any, seed: int) -> dict[str, Any]:
+    split = sample(train_set, options.shots, seed=seed)
     test = test[:: max(1, len(test) // options.test)][: options.test] if options.test else test
     with tempfile.TemporaryDirectory() as place:
         run = train(
@@ -51,7 +53,7 @@ def measure(folder: Path, name: str, options: Any, seed: int) -> dict[str, Any]:
     return {"seed": seed, "dev_entities": len(dev.types), "ways": found}
 
 
-def _told(tagger: Tagger, sentences: list[Any]) -> dict[str, float | None]:
+def _told(tagger: Tagger, sentences: list[Sentence]) -> dict[str, float | None]:
     judged = judged_entities(tagger, sentences)
     bins = reliability(judged.confidences, judged.correct)
     return {"ece": expected_calibration_error(bins), "auroc": auroc(judged.confidences, judged.correct)}
@@ -61,11 +63,13 @@ def main() -> None:
     parser = common.parser(__doc__, encoder="minilm", data="conll03,mit_movie,snips", shots=10, test=1500, steps=400)
     parser.add_argument("--seeds", default="12")
     options = parser.parse_args()
-    if "SEQUST_DATA" not in os.environ:
-        raise SystemExit("SEQUST_DATA must name the folder of the benchmarks")
+    folder = os.environ.get("SEQUST_DATA")
     results: dict[str, Any] = {}
-    for name in options.data.split(","):
-        runs = [measure(Path(os.environ["SEQUST_DATA"]), name, options, int(seed)) for seed in options.seeds.split(",")]
+    for name in options.data.split(",") if folder else ["generated"]:
+        corpus = None if folder else generate()
+        train_set = read_part(Path(folder), name, "train") if folder else corpus.pool
+        test = read_part(Path(folder), name, "test") if folder else corpus.test
+        runs = [measure(train_set, test, options, int(seed)) for seed in options.seeds.split(",")]
         means = {
             way: {figure: statistics.fmean(run["ways"][way][figure] for run in runs) for figure in ("ece", "auroc")}
             for way in WAYS

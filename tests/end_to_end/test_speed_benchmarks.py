@@ -108,6 +108,58 @@ def test_label_next(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.Monke
     assert gain["over_random"]["difference"] == pytest.approx(gain["f1"] - means["random"]["7"]["f1"])
 
 
+def test_label_next_is_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of several seeds, as one."""
+    parts = []
+    for seed, f1 in ((12, 60.0), (21, 64.0)):
+        ways = {"random": {"f1": {"50": f1}}, "information gain": {"f1": {"50": f1 + 2 + seed / 100}}}
+        run = {"seed": seed, "start_f1": 50.0, "ways": ways}
+        parts.append(tmp_path / f"{seed}.json")
+        parts[-1].write_text(json.dumps({"data": {"x": {"mean": {}, "runs": [run]}}, "steps": 9}), encoding="utf-8")
+    found = told("label_next", monkeypatch, tmp_path, "--join", *map(str, parts), f"--figure={tmp_path / 'figure.png'}")
+    assert found["steps"] == 9
+    means = found["data"]["x"]["mean"]
+    assert means["random"]["50"]["f1"] == 62.0
+    assert means["information gain"]["50"]["over_random"]["difference"] == pytest.approx(2.165)
+    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+    parts[0].write_text(json.dumps({"data": {}, "steps": 8}), encoding="utf-8")
+    with pytest.raises(SystemExit, match="differ in more than"):
+        told("label_next", monkeypatch, tmp_path, "--join", *map(str, parts))
+
+
+def test_calibration(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = (f"--encoder={tiny_encoder}", "--shots=5", "--test=60", "--steps=60", "--seeds=1,2")
+    found = told("calibration", monkeypatch, tmp_path, *options)["data"]["generated"]
+    assert len(found["runs"]) == 2
+    for way, mean in found["mean"].items():
+        assert mean["ece"] == pytest.approx(sum(run["ways"][way]["ece"] for run in found["runs"]) / 2)
+        assert 0 <= mean["auroc"] <= 1
+    assert found["mean"]["as they are"] != found["mean"]["one function for all"]
+
+
+def test_effects_are_found_again() -> None:
+    """Of changes that are balanced, each is the difference of means."""
+    script = importlib.import_module("effects")
+    rng = np.random.default_rng(1)
+    lines = [
+        {"dataset": dataset, "seed": seed, "recipe": f"base {'a=1' if a else ''} {'b=1 c=1' if b else ''}", "f1": f1}
+        for dataset in ("x", "y")
+        for seed in (1, 2)
+        for a in (0, 1)
+        for b in (0, 1)
+        for f1 in [70.0 + 5 * (dataset == "x") + 2.0 * a - 1.0 * b + 0.1 * rng.standard_normal()]
+    ]
+    first, second = script.effects(lines, {"base"})
+    assert (first["change"], second["change"]) == ("a=1", "b=1 c=1")
+    on = [np.mean([line["f1"] for line in lines if ("a=1" in line["recipe"]) == way]) for way in (True, False)]
+    assert first["effect"] == pytest.approx(on[0] - on[1])
+    assert first["effect"] == pytest.approx(2.0, abs=0.2)
+    assert second["effect"] == pytest.approx(-1.0, abs=0.2)
+    assert first["p"] < 0.001
+    with pytest.raises(SystemExit, match="do not tell"):
+        script.effects(lines[:2], {"base"})
+
+
 def test_labels_are_made_wrong_in_four_ways() -> None:
     script = importlib.import_module("suspects")
     before = generate().pool[:200]
