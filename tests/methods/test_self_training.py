@@ -232,7 +232,8 @@ def test_which_round_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     scripted(monkeypatch, 50.0, [(0.0, f1) for f1 in teachers])
-    result = run(split, tiny_encoder, tmp_path / "run", "sst", max_rounds=4, patience=patience, keep_rounds=True)
+    options = {"max_rounds": 4, "patience": patience, "keep_rounds": True, "choose": "best"}
+    result = run(split, tiny_encoder, tmp_path / "run", "sst", **options)
     assert result.summary["rounds"] == ran
     assert result.summary["kept_round"] == kept[0]
     weights = load_state(result.path / "rounds" / str(kept[0]) / kept[1] / "done.pt")["tagger"]
@@ -256,7 +257,7 @@ def test_the_last_round_that_has_not_broken_down_is_kept(
     assert (result.summary["rounds"], result.summary["kept_round"]) == (3, kept)
 
 
-MANY: dict[str, Any] = {"ensemble": {"teachers": 2, "students": 2, "memory": 0.25}, "keep_rounds": True}
+MANY: dict[str, Any] = {"ensemble": {"teachers": 2, "students": 2, "memory": 0.25}, "keep_rounds": True, "valid_tags": False}
 
 
 def test_several_teachers_and_students(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
