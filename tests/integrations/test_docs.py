@@ -70,13 +70,16 @@ def test_the_flags_of_the_tracker(sequst: Callable[..., Any]) -> None:
         assert flag in help_text
 
 
-def test_the_page_says_how_often_the_pipeline_agrees() -> None:
+@pytest.mark.parametrize(
+    ("name", "tags"), [("pipeline_entities", "`valid_tags: false`"), ("pipeline_entities-valid", "the defaults")]
+)
+def test_the_page_says_how_often_the_pipeline_agrees(name: str, tags: str) -> None:
     page = (HOW_TO / "use-the-model-elsewhere.md").read_text(encoding="utf-8")
-    measured = json.loads((HOW_TO.parents[1] / "benchmarks/results/pipeline_entities.json").read_text(encoding="utf-8"))
+    measured = json.loads((HOW_TO.parents[1] / f"benchmarks/results/{name}.json").read_text(encoding="utf-8"))
     assert f"Of the {measured['sentences']} test sentences" in page
     for strategy, kinds in measured["same_entities"].items():
         plain, others = (f"{kind['same']} of {kind['sentences']}" for kind in (kinds["plain"], kinds["others"]))
-        assert f"| `{strategy}` | {plain} | {others} |" in page
+        assert f"| `{strategy}`, {tags} | {plain} | {others} |" in page
 
 
 def test_the_page_says_what_eight_bits_cost() -> None:
