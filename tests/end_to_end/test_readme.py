@@ -371,3 +371,14 @@ def test_the_page_on_the_recipe_says_what_the_screening_found() -> None:
         kinds = ({"of": "words", "score": score}, {"of": "entities", "score": f"mean {score}"})
         told = [statistics.mean(mean("detection", "auroc", each, **kind) for each in sets) for kind in kinds]
         assert f"| {told[0]:.3f} | {told[1]:.3f} |" in page
+
+
+def test_the_page_on_the_recipe_says_what_confidences_mean() -> None:
+    import json
+
+    page = (REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8")
+    measured = json.loads((REPOSITORY / "benchmarks/results/calibration.json").read_text(encoding="utf-8"))["data"]
+    for way in ("as they are", "one function for all", "a shift for every type"):
+        means = [found["mean"][way] for found in measured.values()]
+        figures = " | ".join(f"{each['ece']:.1f} | {each['auroc']:.3f}" for each in means)
+        assert f"| {way} | {figures} |" in page
