@@ -382,3 +382,18 @@ def test_the_page_on_the_recipe_says_what_confidences_mean() -> None:
         means = [found["mean"][way] for found in measured.values()]
         figures = " | ".join(f"{each['ece']:.1f} | {each['auroc']:.3f}" for each in means)
         assert f"| {way} | {figures} |" in page
+
+
+def test_the_page_on_what_to_label_says_what_was_measured() -> None:
+    import json
+
+    page = (REPOSITORY / "docs/concepts/what-to-label.md").read_text(encoding="utf-8")
+    measured = json.loads((REPOSITORY / "benchmarks/results/label_next.json").read_text(encoding="utf-8"))["data"]
+    for name, title in (("mit_restaurant", "MIT Restaurant"), ("conll03", "CoNLL-03")):
+        seeds = ", ".join(str(run["seed"]) for run in measured[name]["runs"])
+        assert re.search(rf"{title}: (the mean of )?\w+ seeds?\s\({seeds}\)", page)
+    for way in ("random", "information gain, diverse"):
+        cells = [
+            measured[name]["mean"][way][count]["f1"] for name in ("mit_restaurant", "conll03") for count in ("50", "100", "200")
+        ]
+        assert f"| {way} | {' | '.join(f'{f1:.2f}' for f1 in cells)} |" in page
