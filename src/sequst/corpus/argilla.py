@@ -5,12 +5,13 @@ Offsets are taken as Label Studio's and doccano's are: by what the words of the 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sequst.corpus.annotated import Annotated, Loss, Mark, mark_of, marks_of
 from sequst.corpus.columns import TagUse
-from sequst.corpus.records import Ids, Malformed, Remark, id_of, objects_of_list, the_text
+from sequst.corpus.records import Ids, Malformed, Remark, each_of, id_of, objects_of_list, the_text
 from sequst.corpus.sentence import Sentence, Source
 from sequst.corpus.units import Claim, Counted, counted_in, to_code_points
 from sequst.errors import shorten
@@ -28,12 +29,7 @@ def read_argilla(source: Input, tag_use: TagUse, report: Report, remark: Remark)
     counted: Counted = "code points" if tag_use == "ignored" else counted_in(_claims([record for _, record in objects]))
     if counted != "code points":
         remark(f"{source.name}: offsets count {counted}")
-    ids = Ids()
-    for ordinal, (place, record) in enumerate(objects, 1):
-        try:
-            yield _record(record, tag_use, counted, ordinal, place, ids)
-        except Malformed as bad:
-            report(place.problem(bad.found, bad.expected))
+    yield from each_of(objects, functools.partial(_record, tag_use=tag_use, counted=counted), report)
 
 
 def _claims(records: list[dict[str, Any]]) -> Iterator[Claim]:
@@ -63,7 +59,7 @@ def _is_spans(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, dict) and "rank" not in item for item in value)
 
 
-def _record(record: dict[str, Any], tag_use: TagUse, counted: Counted, ordinal: int, place: Source, ids: Ids) -> Annotated:
+def _record(record: dict[str, Any], ordinal: int, place: Source, ids: Ids, tag_use: TagUse, counted: Counted) -> Annotated:
     if "fields" not in record:
         raise Malformed(f"the keys {', '.join(map(shorten, record)) or 'none'}", _SHAPES)
     text = the_text(record["fields"], "fields")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sequst.corpus.annotated import Annotated, Loss, Mark, mark_of, marks_of
 from sequst.corpus.columns import TagUse
-from sequst.corpus.records import Ids, Malformed, Remark, id_of, list_of, objects_of_lines, text_of
+from sequst.corpus.records import Ids, Malformed, Remark, each_of, id_of, list_of, objects_of_lines, text_of
 from sequst.corpus.sentence import Sentence, Source
 from sequst.corpus.units import Claim, Counted, counted_in, to_code_points
 from sequst.errors import shorten
@@ -25,12 +26,7 @@ def read_doccano(source: Input, tag_use: TagUse, report: Report, remark: Remark)
         counted = counted_in(_claims(record for _, record in objects))
         if counted != "code points":
             remark(f"{source.name}: offsets count {counted}, as doccano does in the browser")
-    ids = Ids()
-    for ordinal, (place, record) in enumerate(objects, 1):
-        try:
-            yield _record(record, tag_use, counted, ordinal, place, ids)
-        except Malformed as bad:
-            report(place.problem(bad.found, bad.expected))
+    yield from each_of(objects, functools.partial(_record, tag_use=tag_use, counted=counted), report)
 
 
 def _claims(records: Iterable[dict[str, Any]]) -> Iterator[Claim]:
@@ -61,7 +57,7 @@ def _parts(item: Any) -> tuple[Any, Any, Any]:
     raise Malformed(f"label {shorten(item)}", expected)
 
 
-def _record(record: dict[str, Any], tag_use: TagUse, counted: Counted, ordinal: int, place: Source, ids: Ids) -> Annotated:
+def _record(record: dict[str, Any], ordinal: int, place: Source, ids: Ids, tag_use: TagUse, counted: Counted) -> Annotated:
     text = text_of(record.get("text"))
     id_ = id_of(record.get("id"), ordinal)
     ids.add(id_, place)

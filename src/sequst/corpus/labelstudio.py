@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sequst.corpus.annotated import Annotated, Loss, Mark, mark_of, marks_of
 from sequst.corpus.columns import TagUse
-from sequst.corpus.records import Ids, Malformed, Remark, id_of, list_of, objects_of_list, the_text
+from sequst.corpus.records import Ids, Malformed, Remark, each_of, id_of, list_of, objects_of_list, the_text
 from sequst.corpus.sentence import Sentence, Source
 from sequst.corpus.units import Claim, Counted, counted_in, to_code_points
 from sequst.errors import shorten
@@ -24,12 +25,7 @@ def read_labelstudio(source: Input, tag_use: TagUse, report: Report, remark: Rem
     counted: Counted = "code points" if tag_use == "ignored" else counted_in(_claims([task for _, task in objects]))
     if counted != "code points":
         remark(f"{source.name}: offsets count {counted}, as older versions of Label Studio do")
-    ids = Ids()
-    for ordinal, (place, task) in enumerate(objects, 1):
-        try:
-            yield _record(task, tag_use, counted, ordinal, place, ids)
-        except Malformed as bad:
-            report(place.problem(bad.found, bad.expected))
+    yield from each_of(objects, functools.partial(_record, tag_use=tag_use, counted=counted), report)
 
 
 def _claims(tasks: list[dict[str, Any]]) -> Iterator[Claim]:
@@ -48,7 +44,7 @@ def _claims(tasks: list[dict[str, Any]]) -> Iterator[Claim]:
             continue
 
 
-def _record(task: dict[str, Any], tag_use: TagUse, counted: Counted, ordinal: int, place: Source, ids: Ids) -> Annotated:
+def _record(task: dict[str, Any], ordinal: int, place: Source, ids: Ids, tag_use: TagUse, counted: Counted) -> Annotated:
     if "data" not in task:
         raise Malformed(f"the keys {', '.join(map(shorten, task)) or 'none'}", _SHAPES)
     text = the_text(task["data"], "data")

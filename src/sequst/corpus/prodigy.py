@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sequst.corpus.annotated import Annotated, Loss, Mark, mark_of, marks_of
 from sequst.corpus.columns import TagUse
-from sequst.corpus.records import SEPARATORS, Ids, Malformed, Remark, id_of, list_of, objects_of_lines, text_of
+from sequst.corpus.records import SEPARATORS, Ids, Malformed, Remark, each_of, id_of, list_of, objects_of_lines, text_of
 from sequst.corpus.sentence import Offsets, Sentence, Source
 from sequst.corpus.tags import spans
 from sequst.errors import shorten
@@ -18,15 +19,10 @@ _ANSWERS = ("accept", "reject", "ignore")
 
 
 def read_prodigy(source: Input, tag_use: TagUse, report: Report, remark: Remark) -> Iterator[Annotated]:
-    ids = Ids()
-    for ordinal, (place, record) in enumerate(objects_of_lines(source, _SHAPES, report), 1):
-        try:
-            yield _record(record, tag_use, ordinal, place, ids)
-        except Malformed as bad:
-            report(place.problem(bad.found, bad.expected))
+    yield from each_of(objects_of_lines(source, _SHAPES, report), functools.partial(_record, tag_use=tag_use), report)
 
 
-def _record(record: dict[str, Any], tag_use: TagUse, ordinal: int, place: Source, ids: Ids) -> Annotated:
+def _record(record: dict[str, Any], ordinal: int, place: Source, ids: Ids, tag_use: TagUse) -> Annotated:
     text = text_of(record.get("text"))
     meta = record.get("meta")
     id_ = id_of(meta.get("id") if isinstance(meta, dict) else None, ordinal)

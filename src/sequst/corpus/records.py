@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from sequst.corpus.sentence import Source
 from sequst.errors import shorten
@@ -15,6 +15,8 @@ SEPARATORS = re.compile("[\t\r\n\0]")
 """What no word may hold: a column file could not."""
 
 _HALVES = re.compile("[\ud800-\udfff]")
+
+T = TypeVar("T")
 
 Remark = Callable[[str], None]
 """Takes something that a reader has decided, for the user to see."""
@@ -123,3 +125,15 @@ class Ids:
         first = self._first.setdefault(id_, place)
         if first is not place:
             raise Malformed(f"the id {shorten(id_)} again", f"an id of its own: {first} has this one")
+
+
+def each_of(
+    objects: Iterable[tuple[Source, dict[str, Any]]], read: Callable[[dict[str, Any], int, Source, Ids], T], report: Report
+) -> Iterator[T]:
+    """What `read` makes of every object, its number and its place; of one that is malformed the problem is reported."""
+    ids = Ids()
+    for ordinal, (place, record) in enumerate(objects, 1):
+        try:
+            yield read(record, ordinal, place, ids)
+        except Malformed as bad:
+            report(place.problem(bad.found, bad.expected))
