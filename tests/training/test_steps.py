@@ -224,6 +224,8 @@ def test_replayed_steps_are_the_steps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Bit by bit, of both objectives; and a phase that is resumed ends as it would have."""
+    from sequst.training.fused_adamw import FusedAdamW
+
     name = encoder_of(kind, tiny_encoder, tmp_path)
     replays = 0
     replay = torch.cuda.CUDAGraph.replay
@@ -235,6 +237,15 @@ def test_replayed_steps_are_the_steps(
 
     monkeypatch.setattr(torch.cuda.CUDAGraph, "replay", counted)
     fast_ways = 0
+    updates = 0
+    step = FusedAdamW.__call__
+
+    def stepped(fused: FusedAdamW, table: Tensor) -> Tensor:
+        nonlocal updates
+        updates += 1
+        return step(fused, table)
+
+    monkeypatch.setattr(FusedAdamW, "__call__", stepped)
     states = Learning.states
 
     def watched(way: Learning, batch: Batch) -> Tensor:
@@ -263,7 +274,7 @@ def test_replayed_steps_are_the_steps(
         assert replays == 0
         fast = trained(make, recorded=True, save=functools.partial(keep, saved), save_every=0)
         assert replays > 30
-        assert (fast_ways > 0) == (precision == "bf16")
+        assert (fast_ways > 0) == (updates > 0) == (precision == "bf16")
         assert equal(plain, fast)
         assert equal(fast, trained(make, recorded=True, state=saved[1]))
         replays = 0
@@ -285,11 +296,17 @@ def test_a_phase_leaves_no_memory_behind(tiny_encoder: str, split: Split) -> Non
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("place", ["loss", "clip"])
+@pytest.mark.parametrize("place", ["loss", "update"])
 def test_what_cannot_be_recorded_is_done_step_by_step(
     place: str, tiny_encoder: str, split: Split, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A recording that breaks off, before or after the gradients are there, leaves nothing behind."""
+    update = ReplayedSteps._update
+
+    def asking(steps: ReplayedSteps) -> Tensor:
+        norm = update(steps)
+        float(norm)
+        return norm
 
     class Asking(LabelledWords):
         def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
@@ -302,22 +319,61 @@ def test_what_cannot_be_recorded_is_done_step_by_step(
     for way in ("broken off", "never begun"):
         tagger, examples = start(tiny_encoder, split)
         accelerator = make_accelerator(Settings(device="cuda"), 0)
-        if place == "clip":
-            clip = accelerator.clip_grad_norm_
-
-            def asking(*arguments: Any, clip: Any = clip) -> Any:
-                norm = clip(*arguments)
-                float(norm)
-                return norm
-
-            accelerator.clip_grad_norm_ = asking
         with pytest.MonkeyPatch.context() as patch:
+            if place == "update":
+                patch.setattr(ReplayedSteps, "_update", asking)
             if way == "never begun":
                 patch.setattr(ReplayedSteps, "_record", refuse)
             fit(tagger.to("cuda"), examples, Asking(), SHORT, accelerator, 7, Hooks())
         found.append(weights(tagger))
     assert "without CUDA graphs" in caplog.text
     assert equal(*found)
+
+
+@pytest.mark.gpu
+def test_fused_steps_are_those_of_adamw() -> None:
+    """With their clipping; of weights of all sizes, one of which has no gradient now and then."""
+    from sequst.training.fused_adamw import PIECE, FusedAdamW
+
+    sizes = [(3,), (2049,), (PIECE // 64, 64), (7, 4 * PIECE + 3), (768,)]
+    torch.manual_seed(0)
+    weights = [torch.randn(size, device="cuda") for size in sizes]
+
+    def optimizer(weights: list[Tensor]) -> torch.optim.AdamW:
+        groups = [
+            {"params": some, "lr": torch.tensor(rate, device="cuda"), "weight_decay": decay}
+            for some, rate, decay in ((weights[:2], 1e-2, 0.0), (weights[2:], 3e-3, 0.1))
+        ]
+        return torch.optim.AdamW(groups, fused=True, capturable=True)
+
+    ours, theirs = ([torch.nn.Parameter(weight.clone()) for weight in weights] for _ in range(2))
+    one, two = optimizer(ours), optimizer(theirs)
+    copies = {weight: weight.detach().bfloat16() for weight in ours[2:4]}
+    fused = None
+    for step in range(8):
+        for own, other in zip(ours, theirs, strict=True):
+            gradient = None if step == 3 and own is ours[4] else torch.randn_like(own) * (1e-3 if step % 2 else 1.0)
+            own.grad, other.grad = gradient, None if gradient is None else gradient.clone()
+        norm = torch.nn.utils.clip_grad_norm_(theirs, 1.0)
+        two.step()
+        if fused is None:
+            torch.nn.utils.clip_grad_norm_(ours, 1.0)
+            one.step()
+            fused = FusedAdamW(one, copies, 1.0)
+            assert fused.fits
+            continue
+        table = fused.gradients()
+        assert table is not None
+        torch.testing.assert_close(fused(table.cuda()), norm)
+        for own, other in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(own, other, rtol=1e-5, atol=1e-6)
+            for name in ("step", "exp_avg", "exp_avg_sq"):
+                torch.testing.assert_close(one.state[own][name], two.state[other][name], rtol=1e-4, atol=1e-8)
+    for weight, copy_of in copies.items():
+        assert torch.equal(copy_of, weight.detach().bfloat16())
+    ours[0].grad = torch.randn(6, device="cuda")[::2]
+    assert fused is not None
+    assert fused.gradients() is None  # not one after the other
 
 
 @pytest.mark.gpu

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from torch import Tensor, nn
 
 from sequst.tagger.batches import Batch
 from sequst.tagger.layers import Layers
 from sequst.tagger.windows import Splitter
+
+
+class Way(contextlib.AbstractContextManager[None]):
+    """A way through an encoder, which it goes within this context, as often as that is entered: its own one here."""
+
+    copies: Mapping[Tensor, Tensor] = MappingProxyType({})
+    """What it computes with in place of weights, in another precision."""
+
+    def refresh(self) -> None:
+        """Make the copies equal to the weights, after these have changed."""
+
+    def __exit__(self, *raised: object) -> None:
+        """Nothing is to be undone."""
 
 
 class Encoder(nn.Module):
@@ -41,10 +56,9 @@ class Encoder(nn.Module):
         """Its layers, where there are faster ways through them than its own."""
         return None
 
-    def learning(self) -> contextlib.AbstractContextManager[None]:
-        """Within it, as often as it is entered, the encoder may go a faster way that has first derivatives alone. It is for
-        the device where the encoder is now."""
-        return contextlib.nullcontext()
+    def learning(self) -> Way:
+        """A way that may be faster and has first derivatives alone, for the device where the encoder is now."""
+        return Way()
 
     def save(self, folder: Path, classifier: nn.Linear) -> None:
         """Write the weights, those of the classifier on top of them, and what it takes to load them again."""

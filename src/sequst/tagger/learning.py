@@ -57,12 +57,12 @@ class _Common(NamedTuple):
 
 
 class Learning:
-    """The forward of one model while it is trained. Weights are read anew in every forward."""
+    """The forward of one model while it is trained, with copies of the weights, which are to be refreshed when these change."""
 
     def __init__(self, known: Layers, kernels: LearningKernels, dtype: torch.dtype) -> None:
         self._known, self._kernels, self._dtype = known, kernels, dtype
-        self._from: list[Tensor] = []
-        self._to: list[Tensor] = []
+        self.copies: dict[Tensor, Tensor] = {}
+        """In the precision of the products, of each weight that takes part in one."""
         self._layers = [self._prepared(layer, number) for number, layer in enumerate(known.layers)]
 
     @classmethod
@@ -78,12 +78,15 @@ class Learning:
         half = torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda") == self._dtype
         return half and torch.is_grad_enabled() and batch.input_ids.shape[1] <= LONGEST
 
+    @torch.no_grad()
+    def refresh(self) -> None:
+        """Make the copies equal to the weights."""
+        torch._foreach_copy_(list(self.copies.values()), list(self.copies))
+
     def states(self, batch: Batch) -> Tensor:
         """(B, L, H): of every sub-word, fp32. What is dropped, torch's generator decides."""
         device = batch.input_ids.device
         with torch.autocast(device.type, enabled=False):
-            with torch.no_grad():
-                torch._foreach_copy_(self._to, self._from)
             embedded = self._known.embeddings(batch.input_ids)
             bias = self._known.position_bias(embedded.shape[1], device)
             bias = None if bias is None else bias.contiguous()
@@ -107,14 +110,13 @@ class Learning:
         )  # fmt: skip
 
     def _product(self, *parts: nn.Linear) -> _Product:
-        """Room for the weights of some layers side by side, to be filled in every forward."""
+        """The weights of some layers side by side."""
         weight = torch.cat([part.weight.detach() for part in parts]).to(self._dtype)
         bias = torch.cat([part.bias.detach() for part in parts]).to(self._dtype)
         at = 0
         for part in parts:
             rows = slice(at, at + part.out_features)
-            self._to += [weight[rows], bias[rows]]
-            self._from += [part.weight.detach(), part.bias.detach()]
+            self.copies |= {part.weight: weight[rows], part.bias: bias[rows]}
             at += part.out_features
         return _Product(weight, bias)
 

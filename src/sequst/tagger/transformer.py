@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from torch import Tensor, nn
 
 from sequst.errors import SequstError
 from sequst.tagger.batches import Batch
-from sequst.tagger.encoder import Encoder
+from sequst.tagger.encoder import Encoder, Way
 from sequst.tagger.layers import Layers
 from sequst.tagger.learning import Learning
 from sequst.tagger.pretrained import load_model, load_tokenizer, quiet
@@ -72,8 +71,9 @@ class Transformer(Encoder):
     def known_layers(self) -> Layers | None:
         return Layers.of(self.model)
 
-    def learning(self) -> contextlib.AbstractContextManager[None]:
-        return _Within(self, Learning.of(self.known_layers()))
+    def learning(self) -> Way:
+        way = Learning.of(self.known_layers())
+        return Way() if way is None else _Fast(self, way)
 
     def take_way(self, way: Learning | None) -> None:
         """Go this way through the layers where it takes a batch, else that of transformers."""
@@ -90,14 +90,16 @@ class Transformer(Encoder):
         self.tokenizer.save_pretrained(folder)
 
 
-class _Within(contextlib.AbstractContextManager[None]):
-    """Within it, as often as it is entered, an encoder goes this way."""
+class _Fast(Way):
+    def __init__(self, encoder: Transformer, learning: Learning) -> None:
+        self._encoder, self._learning = encoder, learning
+        self.copies = learning.copies
 
-    def __init__(self, encoder: Transformer, way: Learning | None) -> None:
-        self._encoder, self._way = encoder, way
+    def refresh(self) -> None:
+        self._learning.refresh()
 
     def __enter__(self) -> None:
-        self._encoder.take_way(self._way)
+        self._encoder.take_way(self._learning)
 
     def __exit__(self, *raised: object) -> None:
         self._encoder.take_way(None)

@@ -6,18 +6,21 @@ graph launches all at once. It needs fixed shapes, so batches are padded to a fe
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import logging
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
 from sequst.tagger.batches import Batch
+from sequst.tagger.encoder import Way
 from sequst.tagger.tagger import Tagger
 from sequst.training.objective import Objective
+
+if TYPE_CHECKING:
+    from sequst.training.fused_adamw import FusedAdamW
 
 log = logging.getLogger(__name__)
 
@@ -37,26 +40,33 @@ class Steps:
     ) -> None:
         self._tagger, self._objective, self._learners = tagger, objective, learners
         self._optimizer, self._accelerator, self._norm = optimizer, accelerator, norm
-        self._learning: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+        self._way = Way()
 
     def take(self, batch: Batch) -> Taken:
         """Learn from a batch, which may be on the CPU."""
         return self._take(batch.to(self._tagger.device))
 
     def _take(self, batch: Batch) -> Taken:
-        with self._accelerator.autocast(), self._learning:
+        with self._accelerator.autocast(), self._way:
             loss, told = self._objective.loss(self._tagger, batch)
         self._accelerator.backward(loss)
-        norm = self._accelerator.clip_grad_norm_(self._learners.parameters(), self._norm)
-        self._optimizer.step()
+        norm = self._update()
         self._optimizer.zero_grad(set_to_none=True)
         return Taken(tuple(told), torch.stack([value.detach().float() for value in (loss, norm, *told.values())]))
+
+    def _update(self) -> Tensor:
+        """Clip the gradients and go by them; gives the norm that they had."""
+        norm = self._accelerator.clip_grad_norm_(self._learners.parameters(), self._norm)
+        self._optimizer.step()
+        return norm  # type: ignore[no-any-return]
 
 
 class _Recorded(NamedTuple):
     graph: torch.cuda.CUDAGraph
     batch: Batch
     taken: Taken
+    table: Tensor | None
+    """Where its gradients lie, for the kernels that go by it."""
 
 
 class ReplayedSteps(Steps):
@@ -69,9 +79,14 @@ class ReplayedSteps(Steps):
         self._recorded: dict[Any, _Recorded] = {}
         self._seen: set[Any] = set()
         self._pool = torch.cuda.graph_pool_handle()
-        self._works, self._ready = True, False
+        self._works = True
+        self._fused: FusedAdamW | None = None
+        self._states = 0
+        self._table: Tensor | None = None
+        self._addresses: Tensor | None = None
         if self._accelerator.mixed_precision == "bf16":
-            self._learning = self._tagger.encoder.learning()
+            self._way = self._tagger.encoder.learning()
+            self._know_state()
 
     @staticmethod
     def fit(tagger: Tagger, objective: Objective) -> bool:
@@ -81,9 +96,8 @@ class ReplayedSteps(Steps):
 
     def take(self, batch: Batch) -> Taken:
         batch = self._padded(batch)
-        self._ready = self._ready or self._begun()
         key = (batch.input_ids.shape, self._objective.stage)
-        if not self._works or not self._ready or key not in self._seen:  # the first may build kernels, which no recording can
+        if not self._works or key not in self._seen:  # the first may build kernels and state, which no recording can
             self._seen.add(key)
             return super().take(batch)
         if key not in self._recorded:
@@ -99,7 +113,7 @@ class ReplayedSteps(Steps):
                 return super().take(batch)
         else:
             self._recorded[key].batch.fill(batch)
-        graph, _, taken = self._recorded[key]
+        graph, _, taken, _ = self._recorded[key]
         graph.replay()
         return taken._replace(values=taken.values.clone())  # the next replay writes over them
 
@@ -111,9 +125,31 @@ class ReplayedSteps(Steps):
         full = len(batch.sizes) >= rows and min(batch.sizes) >= length
         return batch.padded(rows + full, length, self._tagger.pad_id)
 
-    def _begun(self) -> bool:
-        """Whether the optimizer has its state: made in a recording, it would be made anew in every replay."""
-        return all(weight in self._optimizer.state for group in self._optimizer.param_groups for weight in group["params"])
+    def _update(self) -> Tensor:
+        """With few kernels, where they know the state of every weight that has a gradient; the first step makes it."""
+        addresses = None if self._fused is None else self._fused.gradients()
+        if self._fused is None or addresses is None:
+            norm = super()._update()
+            self._way.refresh()
+            self._know_state()
+            return norm
+        if torch.cuda.is_current_stream_capturing():
+            self._addresses = addresses  # nothing can be sent while a step is recorded
+        else:
+            self._table = addresses.to(self._tagger.device)
+        assert self._table is not None
+        return self._fused(self._table)
+
+    def _know_state(self) -> None:
+        """Let the kernels know of the optimizer's state, when there is more of it than before."""
+        if not self._way.copies or len(self._optimizer.state) == self._states:
+            return
+        from sequst.training.fused_adamw import FusedAdamW
+
+        self._states = len(self._optimizer.state)
+        fused = FusedAdamW(self._optimizer, self._way.copies, self._norm)
+        self._fused = fused if fused.fits else None
+        self._recorded.clear()  # they count steps where nobody looks any more
 
     def _record(self, batch: Batch) -> _Recorded:
         graph = torch.cuda.CUDAGraph()
@@ -121,6 +157,7 @@ class ReplayedSteps(Steps):
         before = [generator.clone_state() for generator in generators]
         for generator in self._objective.generators:
             graph.register_generator_state(generator)
+        self._table = table = None if self._fused is None else self._fused.table()
         stream = _stream(self._tagger.device)
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -135,7 +172,10 @@ class ReplayedSteps(Steps):
                     generator.graphsafe_set_state(state)  # one that a recording was broken off with draws no more
                 raise
         torch.cuda.current_stream().wait_stream(stream)
-        return _Recorded(graph, batch, taken)
+        if table is not None and self._addresses is not None:
+            table.copy_(self._addresses)
+            self._addresses = None
+        return _Recorded(graph, batch, taken, table)
 
 
 @functools.cache
