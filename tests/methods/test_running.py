@@ -22,11 +22,12 @@ from sequst.methods.finetune import LabelledWords
 from sequst.methods.registry import METHODS, Method, find_method
 from sequst.methods.running import _located, resume, train
 from sequst.tagger.tagger import Tagger
-from sequst.training import run as run_module
+from sequst.training import device as device_module
 from sequst.training.data import DataFile
+from sequst.training.device import make_accelerator
 from sequst.training.directory import RunDirectory
 from sequst.training.progress import Silent
-from sequst.training.run import Run, make_accelerator
+from sequst.training.run import Run
 from sequst.training.settings import Settings
 
 SHORT = {"min_steps": 24, "epochs": 1, "evaluations": 4, "learning_rate": 1e-3}
@@ -369,9 +370,9 @@ def test_a_folder_named_like_the_default_encoder_is_in_nobodys_way(tmp_path: Pat
 
 def test_precision_follows_the_size_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(run_module, "pick_device", lambda name: torch.device("cuda"))
+    monkeypatch.setattr(device_module, "pick_device", lambda name: torch.device("cuda"))
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: True)
-    monkeypatch.setattr(run_module, "Accelerator", lambda mixed_precision, cpu: asked.append(mixed_precision))
+    monkeypatch.setattr(device_module, "Accelerator", lambda mixed_precision, cpu: asked.append(mixed_precision))
     for parameters in (22_000_000, 110_000_000):
         make_accelerator(Settings(), parameters)
     torch.use_deterministic_algorithms(False)

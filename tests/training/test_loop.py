@@ -12,8 +12,8 @@ from sequst.corpus.sampling import Split
 from sequst.methods.finetune import LabelledWords
 from sequst.tagger.batches import Batch
 from sequst.tagger.tagger import Tagger, labels_of
+from sequst.training.device import make_accelerator
 from sequst.training.loop import Diverged, Examples, Hooks, Outcome, _schedule, fit
-from sequst.training.run import make_accelerator
 from sequst.training.settings import Phase, Settings
 
 SHORT = Phase(learning_rate=1e-3, min_steps=20, epochs=1, evaluations=4)

@@ -24,9 +24,9 @@ from sequst.tagger.pretrained import load_tokenizer
 from sequst.tagger.tagger import Tagger, labels_of
 from sequst.tagger.windows import Window
 from sequst.training import loop
+from sequst.training.device import make_accelerator
 from sequst.training.loop import Diverged, Examples, Hooks, fit
 from sequst.training.objective import Objective
-from sequst.training.run import make_accelerator
 from sequst.training.settings import Phase, Settings
 from sequst.training.steps import ReplayedSteps, rounded
 

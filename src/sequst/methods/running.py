@@ -32,10 +32,12 @@ from sequst.tagger.vectors import GLOVE
 from sequst.training.calibrating import calibrate
 from sequst.training.configuring import from_dict
 from sequst.training.data import DROP, Data, DataFile, Files, load_data, overlap_warning
+from sequst.training.device import describe_device
 from sequst.training.directory import RunDirectory
+from sequst.training.encoder import EncoderFacts, load_encoder, vectors_note
 from sequst.training.progress import Progress, Silent
 from sequst.training.report.page import write_report
-from sequst.training.run import EncoderFacts, Run, describe_device, load_encoder, vectors_note
+from sequst.training.run import Run
 from sequst.training.settings import Settings, to_dict
 from sequst.training.tracking import NoTracker, Tracker
 from sequst.uncertainty.temperature import NO_DEV

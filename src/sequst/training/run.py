@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import itertools
-import os
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from accelerate import Accelerator
-from accelerate.state import AcceleratorState
 from torch import Tensor
 
 from sequst.corpus.sentence import Sentence
-from sequst.errors import SequstError, UsageError
+from sequst.errors import SequstError
 from sequst.evaluation.evaluating import evaluate
 from sequst.files import write_bytes
-from sequst.tagger.batches import Batch, collate
 from sequst.tagger.forward import forward_of
 from sequst.tagger.shape import BILSTM
-from sequst.tagger.tagger import Tagger, labels_of, pick_device
-from sequst.tagger.vectors import load_vectors
-from sequst.tagger.vocabulary import UNKNOWN, Vocabulary
+from sequst.tagger.tagger import Tagger, labels_of
 from sequst.training.data import Data
+from sequst.training.device import make_accelerator
 from sequst.training.directory import RunDirectory
 from sequst.training.loop import Diverged, Examples, Hooks, Outcome, Renew, batches_of, fit
 from sequst.training.objective import Objective
@@ -40,7 +34,6 @@ from sequst.uncertainty.beliefs import Beliefs, Probabilities, form_beliefs
 from sequst.uncertainty.ensembles import together
 from sequst.uncertainty.labelling import Labelling
 from sequst.uncertainty.mc_dropout import dropout_rate
-from sequst.uncertainty.passes import require_layers
 from sequst.uncertainty.temperature import fit_temperature
 
 if TYPE_CHECKING:
@@ -329,93 +322,3 @@ class Run:
         mean = total / count
         spread = (squares / count - mean.pow(2)).mean().clamp(min=0).sqrt()
         tagger.head.standardise(mean, float(spread))
-
-
-FEW_VECTORS = 50.0
-"""Percent of the words of a text below which its word vectors are likely those of another language or another spelling."""
-BF16_FROM = 80_000_000
-"""Parameters from which bf16 pays on a GPU: below, a step is so little arithmetic that casting adds more than it saves."""
-
-
-class EncoderFacts(NamedTuple):
-    """What a run remembers of its encoder."""
-
-    parameters: int
-    sha256: str
-    """Of all its weights: a run that is resumed must find the same."""
-
-
-def load_encoder(settings: Settings, perturbed: bool = False) -> EncoderFacts:
-    """Load the encoder and its tokenizer or vectors once and look for the device, so that whatever is wrong with them is known
-    now; with `perturbed` it must take word embeddings in place of words."""
-    device = pick_device(settings.device)
-    if settings.precision == "bf16" and not (device.type == "cuda" and torch.cuda.is_bf16_supported()):
-        raise UsageError(f"setting precision=bf16 needs a GPU that has it, and the device is {device.type}; use fp32 or auto")
-    tagger = Tagger.from_encoder(
-        settings.encoder, ["O"], max_length=settings.max_length, overlap=settings.overlap, shape=settings.bilstm
-    )
-    require_layers(tagger, settings.uncertainty.last_layers)
-    longest = collate(tagger.splitter.windows([["a"] * settings.max_length]), [0], tagger.pad_id)
-    with torch.inference_mode():
-        try:
-            tagger(longest)
-        except (IndexError, RuntimeError) as error:
-            message = (
-                f"max_length {settings.max_length}: the encoder {settings.encoder} does not take so many sub-words ({error})"
-            )
-            raise UsageError(f"{message}; use a lower one") from None
-        if perturbed:
-            _require_embeddings(tagger, longest, settings)
-    digest = hashlib.sha256()
-    if settings.encoder != BILSTM:
-        for weight in tagger.encoder.state_dict().values():
-            digest.update(weight.contiguous().view(torch.uint8).numpy())
-    elif settings.bilstm.vectors:  # all else of it is made anew
-        vectors = load_vectors(settings.bilstm.vectors)
-        digest.update("\n".join(vectors.words).encode())
-        digest.update(vectors.table.numpy().tobytes())
-    return EncoderFacts(sum(parameter.numel() for parameter in tagger.parameters()), digest.hexdigest())
-
-
-def vectors_note(settings: Settings, text: Sequence[Sequence[str]]) -> str | None:
-    """How much of the text the word vectors of a BiLSTM know; nothing where there are none to look into."""
-    if settings.encoder != BILSTM or not settings.bilstm.vectors:
-        return None
-    vocabulary = Vocabulary(load_vectors(settings.bilstm.vectors).words, [])
-    known = [vocabulary.id(word) != UNKNOWN for sentence in text for word in sentence]
-    share = 100.0 * sum(known) / max(1, len(known))
-    warning = "warning: " if share < FEW_VECTORS else ""
-    return f"{warning}{share:.0f} % of the words of the text have a vector; the others are known by their characters alone"
-
-
-def _require_embeddings(tagger: Tagger, batch: Batch, settings: Settings) -> None:
-    try:
-        tagger.hidden(batch, tagger.embeddings(batch))
-    except Exception as error:  # an architecture may refuse in any way
-        raise UsageError(
-            f"method {settings.method} perturbs word embeddings, which the encoder {settings.encoder} does not take "
-            f"({type(error).__name__}: {error}); use another encoder or method"
-        ) from None
-
-
-def make_accelerator(settings: Settings, parameters: int) -> Accelerator:
-    """Accelerate on the device and in the precision that the settings ask for."""
-    device = pick_device(settings.device)
-    precision = settings.precision
-    if precision == "auto":
-        helps = device.type == "cuda" and parameters >= BF16_FROM and torch.cuda.is_bf16_supported(including_emulation=False)
-        precision = "bf16" if helps else "fp32"
-    if device.type == "cuda":  # the CPU's kernels are deterministic as they are
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-        torch.use_deterministic_algorithms(settings.deterministic)
-        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # nothing here reads memory it has not written
-    AcceleratorState._reset_state(reset_partial_state=True)  # it is global: another run in this process may have set it
-    return Accelerator(mixed_precision="no" if precision == "fp32" else precision, cpu=device.type == "cpu")
-
-
-def describe_device(accelerator: Accelerator) -> dict[str, Any]:
-    """The machine, for the record."""
-    precision = accelerator.mixed_precision.replace("no", "fp32")
-    if accelerator.device.type == "cuda":
-        return {"device": torch.cuda.get_device_name(accelerator.device), "precision": precision}
-    return {"device": f"cpu, {torch.get_num_threads()} threads", "precision": precision}

@@ -1,0 +1,39 @@
+"""Where a run computes, and in which precision."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+
+from sequst.tagger.tagger import pick_device
+from sequst.training.settings import Settings
+
+BF16_FROM = 80_000_000
+"""Parameters from which bf16 pays on a GPU: below, a step is so little arithmetic that casting adds more than it saves."""
+
+
+def make_accelerator(settings: Settings, parameters: int) -> Accelerator:
+    """Accelerate on the device and in the precision that the settings ask for."""
+    device = pick_device(settings.device)
+    precision = settings.precision
+    if precision == "auto":
+        helps = device.type == "cuda" and parameters >= BF16_FROM and torch.cuda.is_bf16_supported(including_emulation=False)
+        precision = "bf16" if helps else "fp32"
+    if device.type == "cuda":  # the CPU's kernels are deterministic as they are
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(settings.deterministic)
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # nothing here reads memory it has not written
+    AcceleratorState._reset_state(reset_partial_state=True)  # it is global: another run in this process may have set it
+    return Accelerator(mixed_precision="no" if precision == "fp32" else precision, cpu=device.type == "cpu")
+
+
+def describe_device(accelerator: Accelerator) -> dict[str, Any]:
+    """The machine, for the record."""
+    precision = accelerator.mixed_precision.replace("no", "fp32")
+    if accelerator.device.type == "cuda":
+        return {"device": torch.cuda.get_device_name(accelerator.device), "precision": precision}
+    return {"device": f"cpu, {torch.get_num_threads()} threads", "precision": precision}

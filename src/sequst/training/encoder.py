@@ -1,0 +1,82 @@
+"""The encoder of a run, looked at before anything is trained."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+
+from sequst.errors import UsageError
+from sequst.tagger.batches import Batch, collate
+from sequst.tagger.shape import BILSTM
+from sequst.tagger.tagger import Tagger, pick_device
+from sequst.tagger.vectors import load_vectors
+from sequst.tagger.vocabulary import UNKNOWN, Vocabulary
+from sequst.training.settings import Settings
+from sequst.uncertainty.passes import require_layers
+
+FEW_VECTORS = 50.0
+"""Percent of the words of a text below which its word vectors are likely those of another language or another spelling."""
+
+
+class EncoderFacts(NamedTuple):
+    """What a run remembers of its encoder."""
+
+    parameters: int
+    sha256: str
+    """Of all its weights: a run that is resumed must find the same."""
+
+
+def load_encoder(settings: Settings, perturbed: bool = False) -> EncoderFacts:
+    """Load the encoder and its tokenizer or vectors once and look for the device, so that whatever is wrong with them is known
+    now; with `perturbed` it must take word embeddings in place of words."""
+    device = pick_device(settings.device)
+    if settings.precision == "bf16" and not (device.type == "cuda" and torch.cuda.is_bf16_supported()):
+        raise UsageError(f"setting precision=bf16 needs a GPU that has it, and the device is {device.type}; use fp32 or auto")
+    tagger = Tagger.from_encoder(
+        settings.encoder, ["O"], max_length=settings.max_length, overlap=settings.overlap, shape=settings.bilstm
+    )
+    require_layers(tagger, settings.uncertainty.last_layers)
+    longest = collate(tagger.splitter.windows([["a"] * settings.max_length]), [0], tagger.pad_id)
+    with torch.inference_mode():
+        try:
+            tagger(longest)
+        except (IndexError, RuntimeError) as error:
+            message = (
+                f"max_length {settings.max_length}: the encoder {settings.encoder} does not take so many sub-words ({error})"
+            )
+            raise UsageError(f"{message}; use a lower one") from None
+        if perturbed:
+            _require_embeddings(tagger, longest, settings)
+    digest = hashlib.sha256()
+    if settings.encoder != BILSTM:
+        for weight in tagger.encoder.state_dict().values():
+            digest.update(weight.contiguous().view(torch.uint8).numpy())
+    elif settings.bilstm.vectors:  # all else of it is made anew
+        vectors = load_vectors(settings.bilstm.vectors)
+        digest.update("\n".join(vectors.words).encode())
+        digest.update(vectors.table.numpy().tobytes())
+    return EncoderFacts(sum(parameter.numel() for parameter in tagger.parameters()), digest.hexdigest())
+
+
+def vectors_note(settings: Settings, text: Sequence[Sequence[str]]) -> str | None:
+    """How much of the text the word vectors of a BiLSTM know; nothing where there are none to look into."""
+    if settings.encoder != BILSTM or not settings.bilstm.vectors:
+        return None
+    vocabulary = Vocabulary(load_vectors(settings.bilstm.vectors).words, [])
+    known = [vocabulary.id(word) != UNKNOWN for sentence in text for word in sentence]
+    share = 100.0 * sum(known) / max(1, len(known))
+    warning = "warning: " if share < FEW_VECTORS else ""
+    return f"{warning}{share:.0f} % of the words of the text have a vector; the others are known by their characters alone"
+
+
+def _require_embeddings(tagger: Tagger, batch: Batch, settings: Settings) -> None:
+    try:
+        tagger.hidden(batch, tagger.embeddings(batch))
+    except Exception as error:  # an architecture may refuse in any way
+        raise UsageError(
+            f"method {settings.method} perturbs word embeddings, which the encoder {settings.encoder} does not take "
+            f"({type(error).__name__}: {error}); use another encoder or method"
+        ) from None
