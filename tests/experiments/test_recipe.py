@@ -13,7 +13,7 @@ from sequst.experiments.benchmarks import BENCHMARKS
 from sequst.experiments.recipe import load_cells, load_recipe, recipe_names
 
 SHIPPED = {
-    "full-data", "main-10shot", "20shot", "50shot", "100shot", "ablation", "data-efficiency", "selection-error",
+    "full-data", "main-10shot", "best-10shot", "20shot", "50shot", "100shot", "ablation", "data-efficiency", "selection-error",
     "base-encoders", "rounds", "hyperparameters", "representations", "cases", "smoke", "screening", "screening-more", "study",
 }  # fmt: skip
 
@@ -29,7 +29,9 @@ def test_all_recipes_parse_and_every_cell_is_another() -> None:
         assert {cell.experiment for cell in cells} == {name}
 
 
-@pytest.mark.parametrize("name", ["full-data", "main-10shot", "20shot", "50shot", "100shot", "ablation", "base-encoders"])
+@pytest.mark.parametrize(
+    "name", ["full-data", "main-10shot", "best-10shot", "20shot", "50shot", "100shot", "ablation", "base-encoders"]
+)
 def test_every_cell_of_the_papers_tables_has_its_figure(name: str) -> None:
     for cell in load_recipe(name).cells():
         encoder = cell.encoder.removesuffix("-base-uncased")

@@ -244,6 +244,20 @@ def test_what_is_no_model(tmp_path: Path, tiny_encoder: str) -> None:
         Tagger.load(tmp_path / "closed")
 
 
+def test_raw_tags_are_those_of_transformers_on_a_thousand_sentences(tiny_encoder: str, tmp_path: Path) -> None:
+    """Whatever the tagger decodes with; those that IOB2 allows differ in many sentences."""
+    random_tagger(tiny_encoder, valid=True).save(tmp_path / "m")
+    sentences = [list(sentence.words) for sentence in generate(pool=1000, test=1).pool]
+    expected = transformers_tags(tmp_path / "m", sentences)
+    found: Any = Tagger.load(tmp_path / "m", raw_tags=True).predict(sentences)
+    assert [prediction.tags for prediction in found] == expected
+    valid: Any = Tagger.load(tmp_path / "m").predict(sentences)
+    assert sum(a.tags != b for a, b in zip(valid, expected, strict=True)) > 100
+    random_tagger(tiny_encoder, head="crf").save(tmp_path / "crf")
+    with pytest.raises(UsageError, match="it has no raw ones"):
+        Tagger.load(tmp_path / "crf", raw_tags=True)
+
+
 def test_a_tagger_remembers_that_its_tags_are_valid(tiny_encoder: str, tmp_path: Path) -> None:
     tagger = random_tagger(tiny_encoder, valid=True)
     tagger.save(tmp_path / "valid")

@@ -22,6 +22,9 @@ def predict(
     uncertainty: Annotated[bool, typer.Option("--uncertainty", help="Add what MC dropout says of words and entities.")] = False,
     passes: Annotated[int, typer.Option(help="Passes of MC dropout, with --uncertainty.")] = 20,
     last_layers: Annotated[int, typer.Option(help="Let only the last layers drop out: faster, approximate; 0 for all.")] = 0,
+    raw_tags: Annotated[
+        bool, typer.Option("--raw-tags", help="The best tag of every word by itself, allowed or not, as transformers gives it.")
+    ] = False,
     input_format: InputFormat = "auto",
     word_column: WordColumn = None,
     device: Device = "auto",
@@ -58,7 +61,7 @@ def predict(
     if how.reason != "as told":
         note(f"{source.name}: read as {how}")
 
-    annotate = _annotator(model, device, passes if uncertainty else 0, last_layers)
+    annotate = _annotator(model, device, passes if uncertainty else 0, last_layers, raw_tags)
     predictions = annotate(stream(source, how))
     progress = make_progress()
     with contextlib.ExitStack() as stack:
@@ -99,7 +102,9 @@ def _pieces(format: str, predictions: Iterable[Prediction], advance: Callable[[]
         advance()
 
 
-def _annotator(model: str, device: str, passes: int, last_layers: int) -> Callable[[Iterable[Sentence]], Iterator[Prediction]]:
+def _annotator(
+    model: str, device: str, passes: int, last_layers: int, raw_tags: bool
+) -> Callable[[Iterable[Sentence]], Iterator[Prediction]]:
     """What tags sentences: the model in the folder, or its export, which is run without torch."""
     from sequst.errors import UsageError
     from sequst.integrations.onnx.folder import is_exported
@@ -112,14 +117,14 @@ def _annotator(model: str, device: str, passes: int, last_layers: int) -> Callab
             raise UsageError("--device cuda: an export is run on the CPU; name the folder that it was made from")
         from sequst.integrations.onnx.tagger import OnnxTagger
 
-        return OnnxTagger.load(model).annotate
+        return OnnxTagger.load(model, raw_tags).annotate
 
     from sequst.tagger.predicting import annotate
     from sequst.tagger.tagger import Tagger
     from sequst.uncertainty.passes import require_layers
     from sequst.uncertainty.predicting import annotate_with_uncertainty
 
-    tagger = Tagger.load(model, device)
+    tagger = Tagger.load(model, device, raw_tags)
     require_layers(tagger, last_layers)
     if passes:
         return lambda sentences: annotate_with_uncertainty(tagger, sentences, passes, last_layers=last_layers)

@@ -17,7 +17,7 @@ _ELSEWHERE = {
 }
 _VALID = (
     " sequst takes the most probable tags that IOB2 allows; the best tag of every word by itself, which is what transformers "
-    "gives, differs where an `I-` would continue nothing."
+    "gives, differs where an `I-` would continue nothing (`raw_tags=True` gives these)."
 )
 _USE = """```python
 from sequst import Tagger

@@ -14,8 +14,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from sequst.errors import UsageError
 from sequst.tagger.batches import IGNORED, Rows
 from sequst.tagger.chain import FORBIDDEN, Chain, iob2_constraints, log_marginals, log_normaliser, viterbi
+from sequst.tagger.prediction import NO_RAW_TAGS
 
 
 class Decoded(NamedTuple):
@@ -86,6 +88,10 @@ class Head(nn.Module):
         """The loss of labelled words, a mean; those whose label is IGNORED do not count."""
         raise NotImplementedError
 
+    def take_raw_tags(self) -> None:
+        """Decode the best tag of every word by itself from now on."""
+        raise NotImplementedError
+
     @torch.no_grad()
     def temper(self, temperature: float) -> None:
         """Divide all scores by the temperature, for good."""
@@ -128,6 +134,9 @@ class SoftmaxHead(Head):
     def valid(self) -> bool:
         """Whether it decodes what IOB2 allows, and nothing else."""
         return self.forbidden is not None
+
+    def take_raw_tags(self) -> None:
+        self.forbidden = self.forbidden_start = None
 
     def chain(self, scores: Tensor, rows: Rows) -> Chain:
         """Words that know nothing of each other are a chain without transitions."""
@@ -174,6 +183,9 @@ class CrfHead(Head):
         transitions, start = iob2_constraints(labels)
         self.register_buffer("forbidden", transitions if constrained else torch.zeros_like(transitions), persistent=False)
         self.register_buffer("forbidden_start", start if constrained else torch.zeros_like(start), persistent=False)
+
+    def take_raw_tags(self) -> None:
+        raise UsageError(NO_RAW_TAGS)
 
     def chain(self, scores: Tensor, rows: Rows) -> Chain:
         # a window that begins inside a sentence may begin inside an entity

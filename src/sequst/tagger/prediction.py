@@ -13,6 +13,7 @@ from sequst.tagger.trust import AS_IT_IS, Trust
 
 CHUNK = 4096
 """Sentences held at once when streaming; batches are sorted by length within a chunk."""
+NO_RAW_TAGS = "the tags of a CRF are the best path over all words of a sentence: it has no raw ones"
 
 SHAPES = (
     "a text (str), the words of one sentence (a list or tuple of strings without spaces), a Sentence, "

@@ -92,11 +92,15 @@ class Tagger(nn.Module):
         )
 
     @classmethod
-    def load(cls, folder: str | Path, device: str = "auto") -> Tagger:
-        """A saved tagger, or any `*ForTokenClassification` whose labels are IOB2 tags."""
+    def load(cls, folder: str | Path, device: str = "auto", raw_tags: bool = False) -> Tagger:
+        """A saved tagger, or any `*ForTokenClassification` whose labels are IOB2 tags. With `raw_tags` each word has its own best
+        tag, allowed by IOB2 or not, as transformers gives it."""
         from sequst.tagger.saving import load
 
-        return load(folder).to(pick_device(device))
+        tagger = load(folder)
+        if raw_tags:
+            tagger.head.take_raw_tags()
+        return tagger.to(pick_device(device))
 
     def save(self, folder: str | Path, about: dict[str, Any] | None = None) -> None:
         """Write a folder that `Tagger.load` reads, and, of a transformer and but for the chain of a CRF,

@@ -41,6 +41,24 @@ HEADS: dict[str, dict[str, Any]] = {
 }
 
 
+def test_raw_tags(make_tagger: MakeTagger, tiny_encoder: str, tmp_path: Path, sequst: Cli) -> None:
+    for head in ("valid", "crf"):
+        tagger = make_tagger(tiny_encoder, **HEADS[head])
+        tagger.save(tmp_path / head)
+        export(tagger, tmp_path / f"{head}-onnx")
+    (tmp_path / "in.txt").write_text("".join(" ".join(sentence.words) + "\n" for sentence in SENTENCES[:200]))
+    found = [
+        sequst("predict", folder, "in.txt", "--format", "conll", *more, cwd=tmp_path).stdout
+        for folder in ("valid", "valid-onnx")
+        for more in ([], ["--raw-tags"])
+    ]
+    assert found[0] == found[2] != found[1] == found[3]
+    for folder in ("crf", "crf-onnx"):
+        refused = sequst("predict", folder, "in.txt", "--raw-tags", cwd=tmp_path)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert "it has no raw ones" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("encoder", "head"),
     [

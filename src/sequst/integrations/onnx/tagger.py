@@ -16,7 +16,7 @@ from sequst.extras import needed
 from sequst.integrations.onnx.decoding import Transitions, decode
 from sequst.integrations.onnx.folder import GRAPH, TOKENIZER, TRANSITIONS, Facts, is_exported
 from sequst.tagger.planning import padded, plan
-from sequst.tagger.prediction import CHUNK, Prediction, as_sentences
+from sequst.tagger.prediction import CHUNK, NO_RAW_TAGS, Prediction, as_sentences
 from sequst.tagger.windows import BackendSplitter, Window
 
 if TYPE_CHECKING:
@@ -36,12 +36,14 @@ class OnnxTagger:
         self._pad, self._graph, self._splitter, self._transitions = facts.pad, graph, splitter, transitions
 
     @classmethod
-    def load(cls, folder: str | Path) -> OnnxTagger:
-        """From its folder; nothing in it is executed but the graph."""
+    def load(cls, folder: str | Path, raw_tags: bool = False) -> OnnxTagger:
+        """From its folder; nothing in it is executed but the graph. `raw_tags`: see `Tagger.load`."""
         folder = Path(folder)
         if not is_exported(folder):
             raise UsageError(f"no exported model in {shorten(str(folder))}: it has no {GRAPH}; make one with `sequst export`")
         facts, graph = Facts.load(folder), Graph(folder / GRAPH)
+        if raw_tags and facts.head == "crf":
+            raise UsageError(NO_RAW_TAGS)
         try:
             backend = needed("tokenizers", "onnx").Tokenizer.from_file(str(folder / TOKENIZER))
             splitter = BackendSplitter(backend, facts.special, facts.max_length, facts.overlap)
@@ -51,7 +53,7 @@ class OnnxTagger:
             raise
         except Exception as error:  # tokenizers and safetensors have exceptions of their own
             raise SequstError(f"cannot load the model in {folder}: {error}; export it again") from error
-        return cls(facts, graph, splitter, transitions)
+        return cls(facts, graph, splitter, None if raw_tags else transitions)
 
     @property
     def types(self) -> list[str]:
