@@ -40,8 +40,8 @@ def _squares(gradients, sizes, owners, begins, sums, PIECE: tl.constexpr, BLOCK:
                 each = tl.load(_at(gradient, begin + start + tl.arange(0, BLOCK), tl.float32))
                 total += each * each
         else:
-            for start in range(0, size - begin, BLOCK):
-                place = begin + start + tl.arange(0, BLOCK)
+            for rest in range(0, (size - begin).to(tl.int32), BLOCK):
+                place = begin + rest + tl.arange(0, BLOCK)
                 each = tl.load(_at(gradient, place, tl.float32), mask=place < size, other=0.0)
                 total += each * each
     tl.store(sums + tl.program_id(0), tl.sum(total))
@@ -109,8 +109,8 @@ def _update(
                 if copy != 0:
                     tl.store(_at(copy, place, tl.bfloat16), new.to(tl.bfloat16))
         else:
-            for start in range(0, size - begin, BLOCK):
-                place = begin + start + tl.arange(0, BLOCK)
+            for rest in range(0, (size - begin).to(tl.int32), BLOCK):
+                place = begin + rest + tl.arange(0, BLOCK)
                 known = place < size
                 new, mean, square = _moved(
                     tl.load(_at(gradient, place, tl.float32), mask=known), tl.load(_at(weight, place, tl.float32), mask=known),
