@@ -16,7 +16,7 @@ from sequst.corpus.generated import generate
 from sequst.corpus.sampling import sample
 from sequst.corpus.writing import write_conll, write_sentences
 from sequst.methods import running
-from sequst.training.settings import Phase, Settings
+from sequst.training.settings import Ensemble, Phase, Settings
 
 REPOSITORY = Path(__file__).parent.parent.parent
 PAGES = sorted({REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")})
@@ -28,6 +28,7 @@ ELSEWHERE = (
 """Lines that set up a machine, or are flags alone."""
 LONG = ("experiment run", "benchmarks ", "demo ", "...", "--download", "--engine")
 """Commands that take hours, a network or the benchmarks: that they are understood is all that is tried."""
+ONE = Ensemble(teachers=1)
 QUICK = Phase(min_steps=3, epochs=0.01, evaluations=1, learning_rate=1e-3, head_learning_rate=3e-3, batch_size=4)
 
 
@@ -63,8 +64,8 @@ def folder(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -
     def located(settings: Settings) -> Settings:
         encoder = settings.encoder if settings.encoder == "bilstm" else tiny_encoder
         teacher = dataclasses.replace(QUICK, min_steps=60)
-        phases = {"teacher": teacher, "student": QUICK, "retune": QUICK}
-        quick = dataclasses.replace(settings, encoder=encoder, max_rounds=1, device="cpu", **phases)
+        phases = {"teacher": teacher, "student": QUICK, "retune": QUICK, "adaptation": QUICK}
+        quick = dataclasses.replace(settings, encoder=encoder, max_rounds=1, device="cpu", ensemble=ONE, **phases)
         return kept(dataclasses.replace(quick, uncertainty=dataclasses.replace(quick.uncertainty, passes=2)))
 
     monkeypatch.setattr(running, "_located", located)

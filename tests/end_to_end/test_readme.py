@@ -340,13 +340,15 @@ def test_the_page_on_the_recipe_says_what_the_screening_found() -> None:
         names = row["change"].replace(" ", "` `")
         assert f"| `{names}` | {row['effect']:+.2f} ± {row['error']:.2f} | {row['p']:.3f} |" in page
 
-    def rounds(name: str) -> dict[int, dict[tuple[str, int], float]]:
+    def rounds(name: str, method: str = "sequst") -> dict[int, dict[tuple[str, int], float]]:
         found: dict[int, dict[tuple[str, int], float]] = {}
         for line in read_findings(REPOSITORY / f"results/{name}.jsonl", "rounds"):
+            if line["method"] != method:
+                continue
             found.setdefault(line["round"], {})[line["dataset"], line["seed"]] = line["f1"]
         return found
 
-    seen, hidden = rounds("recipe"), rounds("best-10shot")
+    seen, hidden = rounds("recipe"), rounds("hidden-words")
     both = sorted(seen[0].keys() & hidden[0].keys())
     for name, way in (("all words seen", seen), ("15 % hidden", hidden)):
         means = [f"{statistics.mean(way[n][key] for key in both):.2f}" for n in range(6)]
@@ -357,12 +359,9 @@ def test_the_page_on_the_recipe_says_what_the_screening_found() -> None:
     for name, number in (("fine-tuning", 0), ("SeqUST", 5)):
         means = [statistics.mean(f1 for (of, _), f1 in hidden[number].items() if of == each) for each in sets]
         assert f"| {name} | {' | '.join(f'{mean:.2f}' for mean in means)} | {statistics.mean(means):.2f} |" in page
-        spreads = [statistics.stdev(f1 for (of, _), f1 in hidden[number].items() if of == each) for each in sets]
-        cells = " | ".join(f"{mean:.2f} ± {spread:.2f}" for mean, spread in zip(means, spreads, strict=True))
-        assert f"| {name} | {cells} | {statistics.mean(means):.2f} |" in README
 
-    def mean(kind: str, figure: str, dataset: str, **where: str) -> float:
-        found = read_findings(REPOSITORY / "results/best-10shot.jsonl", kind)
+    def mean(kind: str, figure: str, dataset: str, name: str = "hidden-words", **where: str) -> float:
+        found = read_findings(REPOSITORY / f"results/{name}.jsonl", kind)
         asked = {"dataset": dataset, **where}.items()
         return statistics.mean(line[figure] for line in found if asked <= line.items())
 
@@ -371,6 +370,29 @@ def test_the_page_on_the_recipe_says_what_the_screening_found() -> None:
         kinds = ({"of": "words", "score": score}, {"of": "entities", "score": f"mean {score}"})
         told = [statistics.mean(mean("detection", "auroc", each, **kind) for each in sets) for kind in kinds]
         assert f"| {told[0]:.3f} | {told[1]:.3f} |" in page
+
+    best, sst = rounds("best-10shot", "sequst"), rounds("best-10shot", "sst")
+    both = sorted(hidden[0].keys() & best[0].keys())
+    for name, way in (("one teacher, as the encoder is", hidden), ("three, that have read the text", best)):
+        means = [f"{statistics.mean(way[n][key] for key in both):.2f}" for n in range(6)]
+        assert f"| {name} | {' | '.join(means)} |" in page
+    first, last, over = (
+        paired_test([best[number][key] for key in both], [hidden[other][key] for key in both])
+        for number, other in ((0, 0), (5, 5), (5, 0))
+    )
+    assert f"The first teacher is {first.difference:.2f} points better (p = {first.p:.3f})" in page
+    assert f"After the last round {last.difference:.2f} of them are left (p = {last.p:.3f})" in page
+    ahead = paired_test([best[5][each, 12] for each in sets], [sst[5][each, 12] for each in sets])
+    assert f"SeqUST is {ahead.difference:.2f} ahead of SST (p = {ahead.p:.3f}, six pairs)" in page
+    assert f"it is {over.difference:.2f} ahead of fine-tuning in the ten runs (p = {over.p:.3f})" in page
+    rows = {"fine-tuning, valid tags": hidden[0], "the best of three first teachers that have read the text": best[0]}
+    for name, found in (rows | {"SST": sst[5], "SeqUST": best[5]}).items():
+        scores = [found[each, 12] for each in sets]
+        row = f"| {' | '.join(f'{f1:.2f}' for f1 in scores)} | {statistics.mean(scores):.2f} |"
+        assert f"| {name} {row}" in page
+        assert f"| {name.partition(',')[0]} {row}" in README or name.startswith("the best")
+    own = [mean("reliability", "ece", each, "best-10shot", method="sequst") for each in sets]
+    assert f"| {' | '.join(f'{ece:.1f}' for ece in own)} |" in page
 
 
 def test_the_page_on_the_recipe_says_what_confidences_mean() -> None:
@@ -397,3 +419,10 @@ def test_the_page_on_what_to_label_says_what_was_measured() -> None:
             measured[name]["mean"][way][count]["f1"] for name in ("mit_restaurant", "conll03") for count in ("50", "100", "200")
         ]
         assert f"| {way} | {' | '.join(f'{f1:.2f}' for f1 in cells)} |" in page
+    over = [
+        measured[name]["mean"]["information gain, diverse"][count]["over_random"]
+        for name in ("mit_restaurant", "conll03")
+        for count in ("50", "100", "200")
+    ]
+    told = [f"{each['difference']:+.2f} (p {each['p']:.3f})" for each in over]
+    assert f"| ahead by | {' | '.join(told)} |" in page

@@ -73,7 +73,7 @@ def test_whole_run(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.Monkey
     script = importlib.import_module("whole_run")
     short = {"epochs": 0.1, "min_steps": 30}
     settings = {"method": "sequst", "max_rounds": 1, "teacher": short, "student": short, "retune": short}
-    monkeypatch.setattr(script, "SETTINGS", {**settings, "uncertainty": {"passes": 2}})
+    monkeypatch.setattr(script, "SETTINGS", {**script.SETTINGS, **settings, "uncertainty": {"passes": 2}})
     monkeypatch.setattr(script, "POOL", 30)
     found = told("whole_run", monkeypatch, tmp_path, f"--encoder={tiny_encoder}", "--plain=1")
     for name in ("ours", "plain path"):

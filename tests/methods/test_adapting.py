@@ -4,17 +4,24 @@ from pathlib import Path
 
 import pytest
 import torch
+import transformers
 
 from sequst.corpus.sampling import Split
 from sequst.methods.adapting import HiddenWords
 from sequst.methods.running import resume
 from sequst.tagger.batches import collate
 from sequst.tagger.tagger import Tagger
+from sequst.training.device import make_accelerator
+from sequst.training.loop import Examples, Hooks, fit
 from sequst.training.noise import hide_words
 from sequst.training.progress import Silent
+from sequst.training.settings import Phase, Settings
 from sequst.training.state import load_state
+from sequst.training.steps import ReplayedSteps
 from tests.methods.test_running import metrics
 from tests.methods.test_self_training import run
+from tests.training.test_loop import equal, weights
+from tests.training.test_steps import refuse
 
 READING = {"adapt": True, "adaptation": {"epochs": 20.0, "learning_rate": 2e-3, "evaluations": 2}, "max_rounds": 1}
 
@@ -54,10 +61,57 @@ def test_all_taggers_start_from_what_was_read(tiny_encoder: str, split: Split, t
     assert {**again.summary, "seconds": 0} == {**result.summary, "seconds": 0}
 
 
+def test_an_encoder_without_a_mask_token_does_not_read(
+    split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transformers.PreTrainedTokenizerBase, "mask_token_id", None, raising=False)
+    notes: list[str] = []
+    progress = Silent()
+    progress.note = notes.append  # type: ignore[method-assign]
+    result = run(split, tiny_encoder, tmp_path / "run", "sst", adapt=True, max_rounds=1, progress=progress)
+    assert f"the encoder {tiny_encoder} has no mask token: it does not read the text first" in notes
+    assert not [line for line in metrics(result.path) if line["phase"] == "adaptation"]
+
+
 def test_what_cannot_hide_words_does_not_read(split: Split, tmp_path: Path) -> None:
     notes: list[str] = []
     progress = Silent()
     progress.note = notes.append  # type: ignore[method-assign]
     run(split, "bilstm", tmp_path / "run", "sst", adapt=True, max_rounds=1, keep_rounds=True, progress=progress)
-    assert "the encoder bilstm has no mask token: it does not read the text first" in notes
+    assert not any("mask token" in note for note in notes)  # it begins with no weights that could have read anything
     assert not list((tmp_path / "run").rglob("adaptation"))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_reading_is_recorded_and_the_same_every_time(
+    precision: str, tiny_encoder: str, split: Split, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Step by step, replayed, and replayed again, bit by bit; the head, which nobody asks, stays as it was."""
+    replays = 0
+    replay = torch.cuda.CUDAGraph.replay
+
+    def counted(graph: torch.cuda.CUDAGraph) -> None:
+        nonlocal replays
+        replays += 1
+        replay(graph)
+
+    monkeypatch.setattr(torch.cuda.CUDAGraph, "replay", counted)
+    phase = Phase(learning_rate=1e-3, min_steps=60, epochs=1, evaluations=1, batch_size=8, hide=0.3)
+    found = []
+    for recorded in (False, True, True):
+        tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-X", "I-X"], seed=1).to("cuda")
+        head = tagger.head.linear.weight.clone()
+        text = [sentence.words for sentence in split.unlabeled[:64]]
+        windows = tagger.splitter.windows(text)
+        examples = Examples(windows, [[window.ids[place] for place in window.heads] for window in windows])
+        with pytest.MonkeyPatch.context() as patch:
+            if not recorded:
+                patch.setattr(ReplayedSteps, "_record", refuse)
+            accelerator = make_accelerator(Settings(device="cuda", precision=precision), 0)
+            fit(tagger, examples, HiddenWords(tagger, phase.hide), phase, accelerator, 7, Hooks())
+        assert (replays > 30) == recorded
+        assert torch.equal(tagger.head.linear.weight, head)
+        found.append(weights(tagger))
+    assert equal(found[0], found[1])
+    assert equal(found[1], found[2])

@@ -33,6 +33,8 @@ from sequst.uncertainty.beliefs import Beliefs, form_beliefs
 from tests.methods.test_running import KILLER, metrics, summary
 
 QUICK = {"min_steps": 8, "epochs": 0.1, "evaluations": 2, "learning_rate": 1e-3, "head_learning_rate": 3e-3}
+PLAIN: dict[str, Any] = {"adapt": False, "ensemble": {"teachers": 1}}
+"""The method without what comes before it: one teacher, of the encoder as it is."""
 OPTIONS: dict[str, Any] = {
     "max_rounds": 2,
     "patience": 2,
@@ -40,6 +42,7 @@ OPTIONS: dict[str, Any] = {
     "student": {**QUICK, "min_steps": 60},
     "retune": QUICK,
     "uncertainty": {"passes": 3},
+    **PLAIN,
 }
 OFF: dict[str, Any] = {"selection": {"selector": "all"}, "robust": {"loss": "cross-entropy"}, "gcr": {"weight": 0.0}}
 
@@ -292,7 +295,8 @@ def _mean(tagger: Tagger, split: Split, seed: int) -> np.ndarray[Any, Any]:
 
 def test_one_of_each_and_no_memory_is_the_plain_method(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
     plain = run(split, tiny_encoder, tmp_path / "a", "sst", max_rounds=1, dev=None)
-    one = run(split, tiny_encoder, tmp_path / "b", "sst", max_rounds=1, dev=None, ensemble={"teachers": 1, "memory": 0.0})
+    alone = {"teachers": 1, "students": 1, "memory": 0.0}
+    one = run(split, tiny_encoder, tmp_path / "b", "sst", max_rounds=1, dev=None, ensemble=alone)
     two = run(split, tiny_encoder, tmp_path / "c", "sst", max_rounds=1, dev=None, ensemble={"teachers": 2})
     assert same_weights(plain.tagger, one.tagger)
     assert plain.summary["settings_hash"] == one.summary["settings_hash"] != two.summary["settings_hash"]

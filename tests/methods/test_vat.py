@@ -15,13 +15,19 @@ from sequst.objectives.consistency import divergence
 from sequst.tagger.batches import collate
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.mc_dropout import same_dropout
-from tests.methods.test_self_training import QUICK, metrics, same_weights
+from tests.methods.test_self_training import PLAIN, QUICK, metrics, same_weights
 
 
 @pytest.mark.parametrize("head", ["softmax", "crf"])
 @pytest.mark.parametrize("method", ["vat", "seqvat"])
 def test_it_learns_beside_the_labelled_words(method: str, head: str, split: Split, tiny_encoder: str, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"encoder": tiny_encoder, "head": head, "teacher": {**QUICK, "min_steps": 100}, "dev": split.dev}
+    options: dict[str, Any] = {
+        "encoder": tiny_encoder,
+        "head": head,
+        "teacher": {**QUICK, "min_steps": 100},
+        "dev": split.dev,
+        **PLAIN,
+    }
     result = train(split.labeled, tmp_path / "run", unlabeled=split.unlabeled[:60], method=method, **options)
     alone = train(split.labeled, tmp_path / "alone", **options)
     assert result.summary["dev_f1"] > 15  # an untrained tagger is below 5
@@ -129,7 +135,7 @@ def test_an_encoder_that_takes_no_embeddings_is_refused_before_a_run_is_made(
 
 
 def test_labelled_words_come_first(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"encoder": tiny_encoder, "teacher": {**QUICK, "min_steps": 20}, "dev": split.dev}
+    options: dict[str, Any] = {"encoder": tiny_encoder, "teacher": {**QUICK, "min_steps": 20}, "dev": split.dev, **PLAIN}
     alone = train(split.labeled, tmp_path / "alone", **options)
     found = train(split.labeled, tmp_path / "run", unlabeled=split.unlabeled[:20], method="vat", vat={"warmup": 0.5}, **options)
     lines = [[line for line in metrics(result.path) if line["phase"] == "teacher"] for result in (alone, found)]

@@ -23,7 +23,9 @@ NAME = "adaptation"
 def adapt(run: Run) -> None:
     """Let the run's taggers start from an encoder that has read its text, where it has a token to hide words behind."""
     tagger = run.new_tagger(0, NAME)
-    if not isinstance(tagger.encoder, Transformer) or tagger.encoder.tokenizer.mask_token_id is None:
+    if not isinstance(tagger.encoder, Transformer):  # it has no weights yet that could have read anything
+        return
+    if tagger.encoder.tokenizer.mask_token_id is None:
         run.progress.note(f"the encoder {run.settings.encoder} has no mask token: it does not read the text first")
         return
     windows = tagger.splitter.windows(run.text)

@@ -93,7 +93,7 @@ class Tagger(nn.Module):
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto", raw_tags: bool = False) -> Tagger:
-        """A saved tagger, or any `*ForTokenClassification` whose labels are IOB2 tags. With `raw_tags` each word has its own best
+        """A saved tagger, or any `*ForTokenClassification` whose labels are IOB2 tags. With `raw_tags` every word has its best
         tag, allowed by IOB2 or not, as transformers gives it."""
         from sequst.tagger.saving import load
 

@@ -79,8 +79,8 @@ class Selection:
 class Ensemble:
     """Several teachers in place of one: the student learns what they believe on average."""
 
-    teachers: int = 1
-    """First teachers, fine-tuned from so many seeds."""
+    teachers: int = 3
+    """First teachers of self-training, fine-tuned from so many seeds."""
     students: int = 1
     """Students of each round, from so many seeds: the teachers of the next. The best of the last is kept."""
     memory: float = 0.0
@@ -239,14 +239,14 @@ class Settings:
     """Take the probabilities of `soft` and `mean` labels to this power, normed again: above 1 they are nearer to hard."""
     mix_labeled: bool = False
     """Let the student learn the labelled sentences too, among the pseudo-labelled ones."""
-    adapt: bool = False
-    """Before anything else let the encoder read the text, labelled and not, by predicting words that are hidden from it."""
+    adapt: bool = True
+    """Let the encoder read the text first, where some is unlabelled: it predicts words that are hidden from it."""
     crf: Crf = field(default_factory=Crf)
     """The linear-chain CRF of `head: crf`."""
     bilstm: Bilstm = field(default_factory=Bilstm)
     """The encoder `bilstm`."""
     adaptation: Phase = field(
-        default_factory=lambda: Phase(learning_rate=5e-5, epochs=10.0, min_steps=0, batch_size=32, evaluations=1, hide=0.15)
+        default_factory=lambda: Phase(learning_rate=5e-5, epochs=5.0, min_steps=0, batch_size=32, evaluations=1, hide=0.15)
     )
     """Reading the text, where `adapt` asks for it."""
     teacher: Phase = field(default_factory=Phase)
