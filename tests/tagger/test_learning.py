@@ -224,6 +224,28 @@ def test_fused_kernels_at_the_sizes_of_real_encoders(length: int, heads: int, si
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("length", [16, 32, 48, 64])
+def test_attention_is_the_same_every_time(length: int) -> None:
+    """Bit by bit, launched thousands of times without a pause: a race would show now and then."""
+    from sequst.tagger.kernels import fused_learning
+
+    heads, size, rows = 12, 64, 33
+    qkv = torch.randn(rows * length, 3 * heads * size, device="cuda", dtype=torch.bfloat16)
+    out = torch.randn(rows * length, heads * size, device="cuda", dtype=torch.bfloat16)
+    bias = torch.randn(heads, length, length, device="cuda")
+    sizes = torch.randint(1, length + 1, (rows,), device="cuda", dtype=torch.int32)
+    given = (qkv, sizes, heads, bias, KEYS.cuda(), Site(0.1, 3))
+    first = [fused_learning.attention(*given), *fused_learning.attention_back(out, *given)]
+    differs = torch.zeros((), device="cuda", dtype=torch.int64)
+    for _ in range(5000):
+        again = [fused_learning.attention(*given), *fused_learning.attention_back(out, *given)]
+        for one, other in zip(first, again, strict=True):
+            assert one is not None
+            differs += (one != other).sum()
+    assert differs == 0
+
+
+@pytest.mark.gpu
 @pytest.mark.parametrize("kind", MODELS)
 def test_in_half_precision_gradients_are_those_of_transformers(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As close as two ways to compute in bf16 are."""

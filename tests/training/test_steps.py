@@ -28,7 +28,7 @@ from sequst.training.device import make_accelerator
 from sequst.training.loop import Diverged, Examples, Hooks, fit
 from sequst.training.objective import Objective
 from sequst.training.settings import Phase, Settings
-from sequst.training.steps import ReplayedSteps, rounded
+from sequst.training.steps import ReplayedSteps, Steps, Taken, rounded
 
 
 def test_a_few_lengths() -> None:
@@ -165,6 +165,34 @@ def test_padding_stays_within_the_bound_of_tokens(monkeypatch: pytest.MonkeyPatc
         batch = steps._padded(collate(windows, list(range(count)), 0))
         assert len(batch.input_ids) == rows
         assert not batch.attention_mask.all()
+
+
+def test_a_shape_is_recorded_when_a_step_like_it_was_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first step of all makes state that later ones go by in another way: it is not like them."""
+    done: list[str] = []
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
+
+    def taken(steps: ReplayedSteps, batch: Batch) -> None:
+        steps._settled = bool(done)
+        done.append(f"taken {batch.input_ids.shape[1]}")
+
+    def recorded(steps: ReplayedSteps, batch: Batch) -> Any:
+        done.append(f"recorded {batch.input_ids.shape[1]}")
+        graph = SimpleNamespace(replay=lambda: done.append("replayed"))
+        return graph, batch, Taken((), torch.zeros(2)), None
+
+    monkeypatch.setattr(Steps, "take", taken)
+    monkeypatch.setattr(ReplayedSteps, "_record", recorded)
+    tagger: Any = SimpleNamespace(max_length=64, pad_id=0, device=torch.device("cpu"))
+    objective: Any = SimpleNamespace(stage=0)
+    steps = ReplayedSteps(tagger, objective, None, None, SimpleNamespace(mixed_precision="no"), None, rows=2, tokens=16384)
+    batches = {length: collate([Window(0, 0, [1] * length, [1], (0, 1))], [0], 0) for length in (10, 20)}
+    for length in (10, 10, 20, 10):
+        steps.take(batches[length])
+    assert done == ["taken 16", "taken 16", "taken 24", "recorded 16", "replayed"]
+    objective.stage = 1
+    steps.take(batches[10])
+    assert done[5:] == ["taken 16"]  # another stage is another step
 
 
 def test_steps_on_a_cpu_are_not_recorded(tiny_encoder: str, split: Split) -> None:

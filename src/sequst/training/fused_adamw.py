@@ -64,6 +64,7 @@ def _prepare(
     known = each < count
     moves = tl.load(gradients + each, mask=known, other=0) != 0
     step = tl.load(steps + each, mask=known, other=1.0) + moves.to(tl.float32)
+    tl.debug_barrier()  # where there are fewer weights than threads, several read the same
     tl.store(steps + each, step, mask=known)
     exact = step.to(tl.float64)  # of a thousandth in fp32 little would be left when 1 is taken away
     tl.store(corrections + each, (1.0 - tl.exp(exact * tl.load(logarithms))).to(tl.float32), mask=known)

@@ -79,7 +79,7 @@ class ReplayedSteps(Steps):
         self._recorded: dict[Any, _Recorded] = {}
         self._seen: set[Any] = set()
         self._pool = torch.cuda.graph_pool_handle()
-        self._works = True
+        self._works, self._settled = True, False
         self._fused: FusedAdamW | None = None
         self._states = 0
         self._table: Tensor | None = None
@@ -98,14 +98,17 @@ class ReplayedSteps(Steps):
         batch = self._padded(batch)
         key = (batch.input_ids.shape, self._objective.stage)
         if not self._works or key not in self._seen:  # the first may build kernels and state, which no recording can
-            self._seen.add(key)
-            return super().take(batch)
+            taken = super().take(batch)
+            if self._settled:
+                self._seen.add(key)
+            return taken
         if key not in self._recorded:
             try:
                 self._recorded[key] = self._record(batch.to(self._tagger.device))
             except torch.OutOfMemoryError:
                 raise
             except RuntimeError as error:
+                torch.cuda.synchronize()  # an error that is not the recording's own comes again
                 log.warning("training goes on without CUDA graphs: %s", str(error).splitlines()[0])
                 self._works = False
                 self._recorded.clear()
@@ -129,10 +132,13 @@ class ReplayedSteps(Steps):
         """With few kernels, where they know the state of every weight that has a gradient; the first step makes it."""
         addresses = None if self._fused is None else self._fused.gradients()
         if self._fused is None or addresses is None:
+            before = self._fused
             norm = super()._update()
             self._way.refresh()
             self._know_state()
+            self._settled = self._fused is before  # else the next step goes by kernels that are not built yet
             return norm
+        self._settled = True
         if torch.cuda.is_current_stream_capturing():
             self._addresses = addresses  # nothing can be sent while a step is recorded
         else:
@@ -150,6 +156,7 @@ class ReplayedSteps(Steps):
         fused = FusedAdamW(self._optimizer, self._way.copies, self._norm)
         self._fused = fused if fused.fits else None
         self._recorded.clear()  # they count steps where nobody looks any more
+        self._pool = torch.cuda.graph_pool_handle()  # the last one went with them
 
     def _record(self, batch: Batch) -> _Recorded:
         graph = torch.cuda.CUDAGraph()

@@ -11,8 +11,11 @@ import triton.language as tl
 from torch import Tensor, nn
 
 from sequst.tagger.kernels import Normed, NormedBack, Site
-from sequst.tagger.kernels.fused import ATTENTION_WARPS, NORM_TILE, NORM_WARPS, PRECISION, random_bits
+from sequst.tagger.kernels.fused import NORM_TILE, NORM_WARPS, PRECISION, random_bits
 
+_ATTENTION_WARPS = {16: 1, 32: 4, 64: 2}
+"""Warps for each size of block. Four would multiply blocks of 64 by Hopper's asynchronous instructions, and several products in
+a row, some of transposed results, are what Triton has been reported to get wrong with these."""
 _PROGRAMS = 132
 """Among how many programs the rows of a normalisation are divided, at most, for what is summed over rows."""
 
@@ -176,7 +179,7 @@ def attention(qkv: Tensor, sizes: Tensor, heads: int, bias: Tensor | None, keys:
     _attention[(rows, heads)](
         qkv, out, sizes, qkv if bias is None else bias, keys, length, drop.keys[0], drop.threshold, drop.scale, size**-0.5,
         HEADS=heads, SIZE=size, BLOCK=block, BIASED=bias is not None, PRECISION=PRECISION[qkv.dtype],
-        num_warps=ATTENTION_WARPS[block], num_stages=1,
+        num_warps=_ATTENTION_WARPS[block], num_stages=1,
     )  # fmt: skip
     return out
 
@@ -192,7 +195,7 @@ def attention_back(
     _attention_back[(rows, heads)](
         out, qkv, joined, qkv if of_bias is None else of_bias, sizes, qkv if bias is None else bias, keys, length,
         drop.keys[0], drop.threshold, drop.scale, size**-0.5, HEADS=heads, SIZE=size, BLOCK=block, BIASED=bias is not None,
-        PRECISION=PRECISION[qkv.dtype], num_warps=ATTENTION_WARPS[block], num_stages=1,
+        PRECISION=PRECISION[qkv.dtype], num_warps=_ATTENTION_WARPS[block], num_stages=1,
     )  # fmt: skip
     return joined, of_bias
 
