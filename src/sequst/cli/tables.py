@@ -70,7 +70,7 @@ def print_measured(ways: Mapping[str, Measured]) -> None:
 def _kept(summary: Mapping[str, Any]) -> str:
     """Which tagger self-training has kept, in words."""
     if summary["kept_round"] == 0:
-        return "first teacher, which is fine-tuning: no round gave a better one"
+        return "best of the first teachers: no round gave a better one"
     return f"tagger of round {summary['kept_round']}"
 
 

@@ -23,6 +23,7 @@ from sequst.evaluation.evaluating import Evaluation, evaluate
 from sequst.evaluation.pseudo_labels import pseudo_label_error
 from sequst.experiments.results import ALWAYS, STRATEGIES, Lines
 from sequst.extras import needed
+from sequst.methods.registry import find_method
 from sequst.methods.running import Result
 from sequst.methods.self_training import member_phase, select_words
 from sequst.methods.sequst import selector_of
@@ -63,9 +64,14 @@ class Finished:
 
     @property
     def beliefs(self) -> Beliefs | None:
-        """Of the first teacher; none without self-training."""
+        """Of the first teachers together; none without self-training."""
         path = self.directory.beliefs(1)
         return Beliefs.from_file(path) if path.is_file() else None
+
+    @property
+    def uncertain_beliefs(self) -> Beliefs | None:
+        """The same, where the method looks at what they do not know."""
+        return None if "selection" in find_method(self.settings.method).unused else self.beliefs
 
 
 def rounds(run: Finished) -> Lines:
@@ -86,10 +92,9 @@ def reliability(run: Finished) -> Lines:
 
 
 def selection(run: Finished) -> Lines:
-    """How wrong the words are that the first round selects, with each strategy on the same beliefs; where the method has formed
-    any of what it does not know."""
-    beliefs = run.beliefs
-    if beliefs is None or not beliefs.information_gain.any():
+    """How wrong the words are that the first round selects, with each strategy on the same beliefs; of methods that select."""
+    beliefs = run.uncertain_beliefs
+    if beliefs is None:
         return []
     truth, lines, names = [sentence.tags for sentence in run.unlabeled], [], run.result.tagger.labels
     for strategy in STRATEGIES:
@@ -110,10 +115,10 @@ def selection(run: Finished) -> Lines:
 
 
 def detection(run: Finished) -> Lines:
-    """How well each score of the first teacher tells its right words, and its right entities, from its wrong ones, on the pool,
-    whose tags are known here. The score of an entity is the mean, or the lowest, of its words'."""
-    beliefs = run.beliefs
-    if beliefs is None or not beliefs.information_gain.any():
+    """How well each score of the first teachers tells their right words and entities from their wrong ones, on the pool, whose
+    tags are known here. The score of an entity is the mean, or the lowest, of its words'."""
+    beliefs = run.uncertain_beliefs
+    if beliefs is None:
         return []
     names, tags = run.result.tagger.labels, [sentence.tags or () for sentence in run.unlabeled]
     kept = {
@@ -122,6 +127,8 @@ def detection(run: Finished) -> Lines:
         "certainty": beliefs.certainty,
         "confidence x certainty": beliefs.confidence * beliefs.certainty,
     }
+    if run.settings.ensemble.teachers > 1:  # what they believe together is what their passes say
+        del kept["plain confidence"]
     right = np.array([name == tag for name, tag in zip((names[i] for i in beliefs.labels), chain(*tags), strict=True)])
     lines = [{"of": "words", "score": score, **_told_apart(values, right)} for score, values in kept.items()]
     bounds, correct = [], []

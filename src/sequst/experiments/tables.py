@@ -162,7 +162,7 @@ def _rounds(group: Group, lines: Lines, rows: Rows) -> list[Table]:
     body = [[row, str(number), *(_spread(found[d].get((number, row))) for d in columns)] for number, row in places]
     notes = [
         "test F1 of the teacher of every round, mean ± standard deviation (runs), looked at when the run had ended; round 0 is "
-        "fine-tuning",
+        "the first teacher: fine-tuning, or, with `adapt` or several teachers, the best of them by the dev set",
         "runs that stopped earlier keep their last F1",
     ]
     if group.encoder == BILSTM:

@@ -1,9 +1,9 @@
 """Self-training, Algorithm 1 of the paper: one loop that takes a selector, a loss and a regulariser.
 
 teacher = fine-tuned on the labelled data; in each round the teacher labels the unlabelled words, a selector chooses those to
-trust, a student fresh from the pretrained weights learns them, and the student, fine-tuned on the labelled data again, is the
-next teacher. The result is that of the last round whose dev F1 is not far below the best, or, with `choose: best`, of the round
-with the best, of equals the later.
+trust, a student fresh from the encoder's first weights learns them, and the student, fine-tuned on the labelled data again, is
+the next teacher. The result is that of the last round whose dev F1 is not far below the best, or, with `choose: best`, of the
+round with the best, of equals the later.
 There may be several teachers and students (`ensemble`): the students of a round learn what its teachers believe on average.
 """
 
@@ -130,6 +130,7 @@ def self_train(run: Run, parts: Parts) -> Tagger:
     before: Beliefs | None = None
     for round_ in range(1, run.settings.max_rounds + 1):
         beliefs = run.beliefs(teachers, round_, uncertain=parts.selector.looks_at_beliefs, labels=parts.labels, before=before)
+        teachers = []  # their memory is the student's
         selected = select_words(parts.selector, beliefs, run.settings.seed, round_)
         nothing = _nothing_to_learn(beliefs, selected, run.labels, round_)
         if nothing and round_ == 1:

@@ -1,8 +1,8 @@
 """Virtual adversarial training (Miyato et al. 2017) and its sequence form, SeqVAT (Chen et al. 2020).
 
-One phase, as long as fine-tuning: every step learns a batch of labelled sentences, and keeps the predictions for a batch of
-unlabelled ones where they are under the perturbation of their word embeddings that would move them most. Decided here, where
-the papers are silent:
+One phase, as long as fine-tuning, after the encoder has read the text where `adapt` asks for it: every step learns a batch of
+labelled sentences, and keeps the predictions for a batch of unlabelled ones where they are under the perturbation of their word
+embeddings that would move them most. Decided here, where the papers are silent:
 
 - the perturbation is normalised over a sentence and `vat.epsilon` times the mean norm of its embeddings long;
 - both sides of the divergence see the same dropout masks, or it would measure dropout;

@@ -218,6 +218,8 @@ class Run:
             if before is not None and memory > 0:
                 found = together([found, before], [1.0 - memory, memory])
             found = labelling.apply(found, self.labels, draw, mixed)
+            if mixed and not labelling.soft and memory == 0:  # labels have been made of them, and nobody asks again
+                found = dataclasses.replace(found, probabilities=None)
             found = dataclasses.replace(found, seconds=time.perf_counter() - begun)
             self.directory.written()  # never beliefs without the teacher that they are of
             write_bytes(path, found.to_bytes(), "free some space, then continue with --resume")

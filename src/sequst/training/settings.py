@@ -252,7 +252,7 @@ class Settings:
     teacher: Phase = field(default_factory=Phase)
     """Fine-tuning on the labelled data."""
     student: Phase = field(default_factory=lambda: Phase(epochs=4.0, min_steps=500, batch_size=32, hide=0.15))
-    """Learning the pseudo-labelled words, from the pretrained weights, in each round."""
+    """Learning the pseudo-labelled words, from the encoder's first weights, in each round."""
     retune: Phase = field(default_factory=lambda: Phase(learning_rate=5e-5, head_learning_rate=1e-4, min_steps=200))
     """Fine-tuning the student on the labelled data again, which makes it the next teacher."""
     uncertainty: Uncertainty = field(default_factory=Uncertainty)
@@ -279,8 +279,8 @@ class Settings:
         """Equal for settings that differ in nothing but the seed, where they ran, and names that the method does not use."""
         without = {"seed", "device", "checkpoint_seconds", "keep_rounds", *unused}
         without |= {"head", "crf"} if self.head == "softmax" else set()
-        without |= {"bilstm"} if self.encoder != BILSTM else set()
-        without |= {"adaptation"} if not self.adapt else set()
+        without |= {"bilstm"} if self.encoder != BILSTM else {"adapt"}  # it has no weights yet that could have read anything
+        without |= {"adaptation"} if not self.adapt or self.encoder == BILSTM else set()
         if self.pseudo_labels == "mean" and "pseudo_labels" not in unused:
             without.discard("uncertainty")  # whose passes the labels are the mean of
         kept = {name: value for name, value in _aged(self).items() if name not in without}

@@ -100,8 +100,8 @@ def _charts(history: Sequence[Mapping[str, Any]], metrics: Sequence[Mapping[str,
         Chart(
             "Dev F1 over the rounds",
             rounds("dev F1", teacher_f1="teacher", student_f1="student"),
-            "Round 0 is the teacher that knows the labelled sentences alone. A round's teacher is its student, re-tuned on "
-            "the labelled sentences.",
+            "Round 0 is the best of the first teachers, which have seen no pseudo-label. A round's teacher is its student, "
+            "re-tuned on the labelled sentences.",
         ),
         Chart(
             "Pseudo-label error over the rounds",
@@ -131,7 +131,8 @@ def _by_phase(lines: Sequence[Mapping[str, Any]], value: str) -> Iterator[Series
     """A line of the chart for every phase of the first round and of the last: more would hide each other."""
     last = max((line["round"] for line in lines), default=0)
     for (round_, phase), group in itertools.groupby(lines, key=lambda line: (line["round"], line["phase"])):
-        if round_ in (0, 1, last):
+        plain = phase != "adaptation" and "-" not in phase  # not reading, whose loss is another, nor several that are alike
+        if round_ in (0, 1, last) and plain:
             yield Series(phase if round_ == 0 else f"{phase} {round_}", _points(list(group), "step", value))
 
 
