@@ -83,6 +83,16 @@ def test_near_copies_are_not_chosen_together(tagger: Tagger) -> None:
     assert len(set(plain)) < 5  # which it was not for want of them
 
 
+def test_lines_that_differ_in_numbers_do_not_crowd_out_the_rest(tagger: Tagger) -> None:
+    others = generate().test[:60]
+    line = others[0].words
+    pool = [*(Sentence((*line, str(number))) for number in range(300)), *others]
+    chosen = choose_next(tagger, pool, 10, passes=2)
+    assert sum(each.sentence.words[: len(line)] == line for each in chosen) <= 3
+    numbered = choose_next(tagger, pool[:300], 10, passes=2, diverse=False)
+    assert len(numbered) == 10  # whoever does not ask for variety gets the highest scores
+
+
 def test_the_pool_is_streamed_and_few_are_held(tagger: Tagger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many sentences no more are alive than the candidates and the chunks that are being tagged."""
     chunk, count, alive = 32, 4, 0

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sequst.uncertainty.spreading import spread_out
+from sequst.uncertainty.spreading import NEAR_COPY, spread_out
 
 
 def greedy(scores: list[float], vectors: np.ndarray, count: int) -> list[int]:
@@ -11,6 +11,8 @@ def greedy(scores: list[float], vectors: np.ndarray, count: int) -> list[int]:
     centred = vectors - vectors.mean(0)
     unit = centred / np.linalg.norm(centred, axis=1, keepdims=True)
     distances = 1.0 - unit @ unit.T
+    plain = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    distances[1.0 - plain @ plain.T < NEAR_COPY] = 0.0
     taken = [int(np.argmax(scores))]
     while len(taken) < count:
         rest = [i for i in range(len(scores)) if i not in taken]
@@ -40,6 +42,15 @@ def test_near_copies_come_last() -> None:
     first = spread_out(scores, copies, 10)
     assert sorted(place % 10 for place in first) == list(range(10))
     assert sorted(spread_out(scores, copies, 20)) == list(range(20))
+
+
+def test_many_copies_of_one_are_one() -> None:
+    """They make the mean, and what they differ from it in is noise."""
+    rng = np.random.default_rng(2)
+    others, one = rng.normal(size=(5, 32)), rng.normal(size=32)
+    vectors = np.concatenate([others, one + 0.05 * rng.normal(size=(95, 32))])
+    first = spread_out([*[0.5] * 5, *[1.0] * 95], vectors, 6)
+    assert sorted(first)[:5] == [0, 1, 2, 3, 4]
 
 
 def test_all_alike_nothing_left_and_none() -> None:

@@ -45,7 +45,7 @@ def _natural(path: Path) -> list[tuple[int, str]]:
 
 def _text_of(path: Path, report: Report) -> str | None:
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = path.read_bytes().decode("utf-8").removeprefix("\ufeff")
         if "\0" not in text:
             return text
         line = text[: text.index("\0")].count("\n") + 1

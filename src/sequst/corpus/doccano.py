@@ -15,7 +15,8 @@ from sequst.errors import shorten
 from sequst.inputs import Input, Report
 
 _SHAPES = '{"text": "...", "label": [[0, 5, "..."]]}'
-LABEL_KEYS = ("label", "labels", "entities")
+LABEL_KEYS = ("label", "labels", "entities", "annotations")
+"""Of different versions."""
 
 
 def read_doccano(source: Input, tag_use: TagUse, report: Report, remark: Remark) -> Iterator[Annotated]:

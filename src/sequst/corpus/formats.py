@@ -135,7 +135,8 @@ def _by_content(lines: Iterable[str], may_be_jsonl: bool) -> tuple[Format, str]:
 
 
 def _by_keys(lines: Iterable[str]) -> tuple[Format, str] | None:
-    """Which tool has written JSON lines, by the keys of the first."""
+    """Which tool has written JSON lines, by the keys of the first that has any of its own: who has annotated little may have
+    begun further down."""
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
@@ -148,7 +149,8 @@ def _by_keys(lines: Iterable[str]) -> tuple[Format, str] | None:
                 found = next((key for key in keys if key in record), None)
                 if found is not None:
                     return format, f"by its content: line {number} has {found}"  # type: ignore[return-value]
-            return None
+            if "spans" in record:
+                return None
     return None
 
 

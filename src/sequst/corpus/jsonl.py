@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sequst.corpus.columns import TagUse
+from sequst.corpus.doccano import LABEL_KEYS
 from sequst.corpus.records import SEPARATORS, Malformed, parse_object, require_text
 from sequst.corpus.sentence import Offsets, Sentence, Source
 from sequst.corpus.tags import Span, is_tag, tags_of
@@ -48,6 +49,9 @@ def _sentence(record: dict[str, Any], tag_use: TagUse, ordinal: int, source: Sou
         require_text(text)
         offsets = tuple(split_words(text))
         words = tuple(text[start:end] for start, end in offsets)
+        foreign = next((key for key in LABEL_KEYS if isinstance(record.get(key), list) and record[key]), None)
+        if foreign is not None and "spans" not in record and tag_use != "ignored":
+            raise Malformed(f"the key {foreign}", "spans; or name the tool that wrote the file as its format, e.g. doccano")
         tags = None if tag_use == "ignored" else _tags_from_spans(record.get("spans"), text, offsets)
     else:
         raise Malformed(f"the keys {', '.join(map(shorten, record)) or 'none'}", _SHAPES)

@@ -33,7 +33,7 @@ def _claims(tasks: list[dict[str, Any]]) -> Iterator[Claim]:
     for task in tasks:
         try:
             text = the_text(task.get("data"), "data")
-            for annotation in list_of(task.get("annotations") or [], "annotations"):
+            for annotation in _annotations(task):
                 for region in list_of(annotation.get("result"), "result"):
                     value = region["value"]
                     covered = value.get("text")
@@ -54,7 +54,7 @@ def _record(task: dict[str, Any], ordinal: int, place: Source, ids: Ids, tag_use
         return Annotated(text, None, id_, place)
     losses: list[Loss] = []
     done: list[tuple[Mark, ...]] = []
-    for annotation in list_of(task.get("annotations") or [], "annotations"):
+    for annotation in _annotations(task):
         if not isinstance(annotation, dict):
             raise Malformed(f"annotation {shorten(annotation)}", '{"result": [...]}')
         if annotation.get("was_cancelled"):
@@ -66,6 +66,12 @@ def _record(task: dict[str, Any], ordinal: int, place: Source, ids: Ids, tag_use
     if not done and task.get("predictions"):
         losses.append(Loss("predictions that nobody has looked at", "left out"))
     return Annotated(text, done[0] if done else None, id_, place, losses=tuple(losses))
+
+
+def _annotations(task: dict[str, Any]) -> list[Any]:
+    """What people have said of a task; older versions call it completions."""
+    name = "annotations" if "annotations" in task else "completions"
+    return list_of(task.get(name) or [], name)
 
 
 def _marks(result: Any, text: str, counted: Counted, losses: list[Loss]) -> tuple[Mark, ...]:
@@ -86,7 +92,11 @@ def _marks(result: Any, text: str, counted: Counted, losses: list[Loss]) -> tupl
         start, end = value.get("start"), value.get("end")
         if counted != "code points" and type(start) is int and type(end) is int:
             start, end = to_code_points(text, start, end)
-        marks.append(mark_of(text, start, end, labels[0]))
+        mark = mark_of(text, start, end, labels[0])
+        said, there = value.get("text"), text[mark.start : mark.end]
+        if isinstance(said, str) and said.split() != there.split():
+            raise Malformed(f"a region of {shorten(said)} where {shorten(there)} stands", "offsets of the text that it names")
+        marks.append(mark)
         if len(labels) > 1:
             losses.append(Loss(f"a span of several types, {', '.join(map(str, labels))}", f"only {labels[0]} is kept"))
     return tuple(marks)

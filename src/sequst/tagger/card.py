@@ -34,7 +34,10 @@ def model_card(types: Sequence[str], facts: Mapping[str, Any]) -> str:
     sections = [
         _head(facts),
         f"Trained with sequst {facts['sequst']}. Entity types: {', '.join(types) or 'none'}.",
-        _table(["", ""], [(name.replace("_", " "), _cell(value)) for name, value in facts.items() if name not in _OWN]),
+        _table(
+            ["", ""],
+            [(name.replace("_", " "), _cell(value)) for name, value in facts.items() if name not in _OWN and value is not None],
+        ),
         *_scores(facts.get("test")),
         *_rounds(facts.get("history")),
         *_calibration(facts.get("calibration")),

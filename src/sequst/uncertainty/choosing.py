@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from sequst.uncertainty.predicting import PASSES, annotate_with_uncertainty
 from sequst.uncertainty.sentences import Highest, sentence_score
 from sequst.uncertainty.spreading import spread_out
 
+_DIGITS = re.compile(r"\d+")
 STRATEGIES = ("information-gain", "confidence", "random")
 CANDIDATES = 5
 """Times the sentences asked for: so many of those with the highest scores are held, to be spread out among."""
@@ -68,17 +70,19 @@ def choose_next(
 
     They are scored by the `information-gain` of their words, by how far their `confidence` is from 1, or drawn at `random`. If
     `diverse`, as they are unless random, they are spread out. The pool is streamed: no more than `CANDIDATES` times `count`
-    sentences are kept. No two have the same words, and none has no words. `advance` hears of the sentences one by one.
+    sentences are kept. No two have the same words, nor, spread out, words that differ in numbers and capitals alone, and none
+    has no words. `advance` hears of the sentences one by one.
     """
     require_choice(count, strategy, passes)
     require_layers(tagger, last_layers)
     spread = strategy != "random" if diverse is None else diverse
     most = CANDIDATES * count if spread else count
     pool = (sentence for sentence in sentences if sentence.words)
+    key: Key = _shape if spread else tuple
     if strategy == "random":
-        candidates = _drawn(tagger, pool, most, seed, advance)
+        candidates = _drawn(tagger, pool, most, seed, key, advance)
     else:
-        candidates = _best(_scored(tagger, pool, strategy, passes, last_layers, seed), most, advance)
+        candidates = _best(_scored(tagger, pool, strategy, passes, last_layers, seed), most, key, advance)
     if not spread:
         return candidates
     scores = [1.0 if each.score is None else each.score for each in candidates]
@@ -96,19 +100,32 @@ def require_choice(count: int, strategy: str, passes: int) -> None:
         raise UsageError(f"passes {passes}: at least 1")
 
 
-def _drawn(tagger: Tagger, pool: Iterator[Sentence], most: int, seed: int, advance: Callable[[int], None]) -> list[Chosen]:
+Key = Callable[[tuple[str, ...]], object]
+"""What is equal for words of which one sentence is enough."""
+
+
+def _shape(words: tuple[str, ...]) -> object:
+    """A thousand lines of a log that differ in their numbers would crowd out all else."""
+    return tuple(_DIGITS.sub("0", word.lower()) for word in words)
+
+
+def _drawn(
+    tagger: Tagger, pool: Iterator[Sentence], most: int, seed: int, key: Key, advance: Callable[[int], None]
+) -> list[Chosen]:
     """Every sentence as likely as another; those that are drawn are tagged, and no other."""
     draws, held = random.Random(seed), Highest[Sentence](most)
     for sentence in pool:
-        held.offer(draws.random(), sentence.words, sentence)
+        held.offer(draws.random(), key(sentence.words), sentence)
         advance(1)
     return [Chosen(prediction, None) for prediction in annotate(tagger, [sentence for _, sentence in held.ranked()])]
 
 
-def _best(scored: Iterator[tuple[Prediction, list[float]]], most: int, advance: Callable[[int], None]) -> list[Chosen]:
+def _best(
+    scored: Iterator[tuple[Prediction, list[float]]], most: int, key: Key, advance: Callable[[int], None]
+) -> list[Chosen]:
     held = Highest[Prediction](most)
     for prediction, words in scored:
-        held.offer(sentence_score(words), prediction.words, prediction)
+        held.offer(sentence_score(words), key(prediction.words), prediction)
         advance(1)
     return [Chosen(prediction, score) for score, prediction in held.ranked()]
 
