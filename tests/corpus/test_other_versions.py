@@ -31,6 +31,31 @@ def test_all_that_is_labelled_is_read(name: str, text: str, tmp_path: Path, sequ
     assert (tmp_path / "out.conll").read_text().endswith("Anna\tB-PER\nsings\tO\n\n")
 
 
+def test_offsets_that_nothing_tells_the_unit_of_are_told(tmp_path: Path, sequst: Callable[..., Any]) -> None:
+    text = "\U0001f44d\U0001f44d a b c d"
+    (tmp_path / "in.jsonl").write_text(json.dumps({"text": text, "label": [[5, 6, "X"]]}))
+    done = sequst("convert", "in.jsonl", "out.conll", cwd=tmp_path)
+    assert "in.jsonl: offsets may count code points or UTF-16 code units, and nothing tells which" in done.stderr
+    (tmp_path / "in.jsonl").write_text(json.dumps({"text": "\U0001f44d Anna sings", "label": [[2, 6, "X"]]}))
+    assert "offsets" not in sequst("convert", "in.jsonl", "out.conll", cwd=tmp_path).stderr
+
+
+def test_our_own_lines_are_fitted_by_the_same_policies(tmp_path: Path, sequst: Callable[..., Any]) -> None:
+    spans = [{"start": 1, "end": 4, "type": "P"}, [5, 10, "a type"], {"start": 5, "end": 10, "type": "Q"}]
+    (tmp_path / "in.jsonl").write_text(json.dumps({"text": "Anna sings", "spans": spans}))
+    found = {}
+    for policy in ("drop", "trim"):
+        done = sequst("convert", "in.jsonl", f"{policy}.conll", "--on-conflict", policy, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "P 'nna' cuts 'Anna'" in done.stderr
+        found[policy] = (tmp_path / f"{policy}.conll").read_text()
+    assert found == {"drop": "Anna\tO\nsings\tB-Q\n\n", "trim": "Anna\tB-P\nsings\tB-a_type\n\n"}
+    assert sequst("convert", "in.jsonl", "out.conll", cwd=tmp_path).returncode == 1
+    (tmp_path / "in.jsonl").write_text('{"text": "Anna", "spans": [7]}')
+    done = sequst("convert", "in.jsonl", "out.conll", "--on-conflict", "drop", cwd=tmp_path)
+    assert (done.returncode, "in.jsonl:1" in done.stderr) == (1, True)
+
+
 def test_a_region_of_another_text_is_an_error(tmp_path: Path, sequst: Callable[..., Any]) -> None:
     moved = {**REGION, "value": {**REGION["value"], "start": 5, "end": 10}}  # type: ignore[dict-item]
     (tmp_path / "in.json").write_text(json.dumps([{**TASK, "annotations": [{"result": [moved]}]}]))

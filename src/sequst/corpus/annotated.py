@@ -91,7 +91,7 @@ def sentences_of(
         if tag_use != "ignored":
             misfits += [Misfit(loss.source or record.source, record.text, loss.what, loss.done) for loss in record.losses]
             if record.marks is not None and not record.left_out:
-                tags = tags_of(_fit(record, record.marks, offsets, policy, misfits.append), len(offsets))
+                tags = tags_of(fit(record, record.marks, offsets, policy, misfits.append), len(offsets))
         for misfit in misfits:
             if policy == "error":
                 what_to_do = "; `sequst convert --on-conflict` can drop or trim it"
@@ -111,7 +111,7 @@ def sentences_of(
 _FITTING = "what tags of words can hold: entities that begin and end with words and share none"
 
 
-def _fit(record: Annotated, marks: Iterable[Mark], offsets: Offsets, policy: Policy, lost: Lost) -> list[Span]:
+def fit(record: Annotated, marks: Iterable[Mark], offsets: Offsets, policy: Policy, lost: Lost) -> list[Span]:
     """Entities in words, none of which share one."""
     fitting: list[tuple[Mark, Span]] = []
     for mark in marks:

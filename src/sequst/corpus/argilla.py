@@ -26,9 +26,9 @@ NOBODY = "00000000-0000-0000-0000-000000000000"
 
 def read_argilla(source: Input, tag_use: TagUse, report: Report, remark: Remark) -> Iterator[Annotated]:
     objects = list(objects_of_list(source, _SHAPES, report))
-    counted: Counted = "code points" if tag_use == "ignored" else counted_in(_claims([record for _, record in objects]))
-    if counted != "code points":
-        remark(f"{source.name}: offsets count {counted}")
+    counted: Counted = "code points"
+    if tag_use != "ignored":
+        counted = counted_in(source.name, _claims([record for _, record in objects]), remark)
     yield from each_of(objects, functools.partial(_record, tag_use=tag_use, counted=counted), report)
 
 

@@ -24,9 +24,8 @@ def read_doccano(source: Input, tag_use: TagUse, report: Report, remark: Remark)
     counted: Counted = "code points"
     if tag_use != "ignored":
         objects = list(objects)
-        counted = counted_in(_claims(record for _, record in objects))
-        if counted != "code points":
-            remark(f"{source.name}: offsets count {counted}, as doccano does in the browser")
+        claims = _claims(record for _, record in objects)
+        counted = counted_in(source.name, claims, remark, ", as doccano does in the browser")
     yield from each_of(objects, functools.partial(_record, tag_use=tag_use, counted=counted), report)
 
 

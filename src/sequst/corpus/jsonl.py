@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from sequst.corpus.annotated import Annotated, Lost, Policy, fit, mark_of
 from sequst.corpus.columns import TagUse
 from sequst.corpus.doccano import LABEL_KEYS
 from sequst.corpus.records import SEPARATORS, Malformed, parse_object, require_text
@@ -18,20 +19,24 @@ from sequst.inputs import Report
 _SHAPES = '{"words": [...], "tags": [...]} or {"text": "...", "spans": [{"start": 0, "end": 5, "type": "..."}]}'
 
 
-def read_jsonl(name: str, lines: Iterable[tuple[int, str]], tag_use: TagUse, report: Report) -> Iterator[Sentence]:
-    """Sentences with their tags as written (the scheme is turned later). A malformed line is reported and left out."""
+def read_jsonl(
+    name: str, lines: Iterable[tuple[int, str]], tag_use: TagUse, report: Report, policy: Policy = "error",
+    lost: Lost = lambda misfit: None,
+) -> Iterator[Sentence]:  # fmt: skip
+    """Sentences with their tags as written (the scheme is turned later). A malformed line is reported and left out; of spans
+    that do not fit the words, the policy decides."""
     ordinal = 0
     for number, line in lines:
         if not line.strip():
             continue
         ordinal += 1
         try:
-            yield _sentence(parse_object(line, _SHAPES), tag_use, ordinal, Source(name, number))
+            yield _sentence(parse_object(line, _SHAPES), tag_use, ordinal, Source(name, number), policy, lost)
         except Malformed as bad:
             report(Problem(name, number, bad.found, bad.expected))
 
 
-def _sentence(record: dict[str, Any], tag_use: TagUse, ordinal: int, source: Source) -> Sentence:
+def _sentence(record: dict[str, Any], tag_use: TagUse, ordinal: int, source: Source, policy: Policy, lost: Lost) -> Sentence:
     id_ = record.get("id", ordinal)
     if not isinstance(id_, str | int):
         raise Malformed(f"id {shorten(id_)}", "a string or a number as id")
@@ -52,7 +57,12 @@ def _sentence(record: dict[str, Any], tag_use: TagUse, ordinal: int, source: Sou
         foreign = next((key for key in LABEL_KEYS if isinstance(record.get(key), list) and record[key]), None)
         if foreign is not None and "spans" not in record and tag_use != "ignored":
             raise Malformed(f"the key {foreign}", "spans; or name the tool that wrote the file as its format, e.g. doccano")
-        tags = None if tag_use == "ignored" else _tags_from_spans(record.get("spans"), text, offsets)
+        given = None if tag_use == "ignored" else record.get("spans")
+        if policy != "error" and isinstance(given, list):
+            marks = tuple(mark_of(text, *_values(item)) for item in given)
+            tags = tags_of(fit(Annotated(text, marks, id_, source), marks, offsets, policy, lost), len(offsets))
+        else:
+            tags = _tags_from_spans(given, text, offsets)
     else:
         raise Malformed(f"the keys {', '.join(map(shorten, record)) or 'none'}", _SHAPES)
     if not words and tag_use != "ignored":
@@ -98,14 +108,15 @@ def _tags_from_spans(value: Any, text: str, offsets: Offsets) -> tuple[str, ...]
     return tags_of(found, len(offsets))
 
 
+def _values(item: Any) -> tuple[Any, Any, Any]:
+    if isinstance(item, dict):
+        return item.get("start"), item.get("end"), item.get("type", item.get("label"))
+    return tuple(item) if isinstance(item, list) and len(item) == 3 else (None, None, None)
+
+
 def _span(item: Any, text: str, offsets: Offsets) -> Span:
     """A span in words, from {"start", "end", "type" or "label"} or [start, end, type] in characters, end exclusive."""
-    if isinstance(item, dict):
-        start, end, type_ = item.get("start"), item.get("end"), item.get("type", item.get("label"))
-    elif isinstance(item, list) and len(item) == 3:
-        start, end, type_ = item
-    else:
-        start = end = type_ = None
+    start, end, type_ = _values(item)
     if type(start) is not int or type(end) is not int or not isinstance(type_, str) or not is_tag(f"B-{type_}"):
         raise Malformed(f"span {shorten(item)}", '{"start": 0, "end": 5, "type": "..."}, the type without spaces')
     require_text(type_)

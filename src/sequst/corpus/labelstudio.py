@@ -22,9 +22,10 @@ FROM_NAME, TO_NAME = "label", "text"
 
 def read_labelstudio(source: Input, tag_use: TagUse, report: Report, remark: Remark) -> Iterator[Annotated]:
     objects = list(objects_of_list(source, _SHAPES, report))
-    counted: Counted = "code points" if tag_use == "ignored" else counted_in(_claims([task for _, task in objects]))
-    if counted != "code points":
-        remark(f"{source.name}: offsets count {counted}, as older versions of Label Studio do")
+    counted: Counted = "code points"
+    if tag_use != "ignored":
+        claims = _claims([task for _, task in objects])
+        counted = counted_in(source.name, claims, remark, ", as older versions of Label Studio do")
     yield from each_of(objects, functools.partial(_record, tag_use=tag_use, counted=counted), report)
 
 

@@ -148,7 +148,7 @@ def _sentences(source: Input, how: Guess, tag_use: TagUse, report: Report, more:
     if how.format == "conll":
         return read_columns(source.name, lines, how.layout, tag_use, report)
     if how.format == "jsonl":
-        return read_jsonl(source.name, lines, tag_use, report)
+        return read_jsonl(source.name, lines, tag_use, report, more.policy, more.lost)
     return read_text(source.name, lines)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from sequst.corpus.records import Malformed
+from sequst.corpus.records import Malformed, Remark
 from sequst.corpus.words import split_words
 
 Counted = Literal["code points", "UTF-16 code units"]
@@ -26,17 +26,26 @@ class Claim(NamedTuple):
     covered: str | None = None
 
 
-def counted_in(claims: Iterable[Claim]) -> Counted:
-    """UTF-16 code units where they explain more of the offsets that differ than code points do."""
-    lead = 0
+def counted_in(name: str, claims: Iterable[Claim], remark: Remark, as_who: str = "") -> Counted:
+    """UTF-16 code units where they explain more of the offsets that differ than code points do. It is told where they do, and
+    where nothing tells."""
+    lead, differing = 0, 0
     for claim in claims:
         if not needs_two(claim.text):
             continue
         places = utf16_places(claim.text)
         turned = places.get(claim.start), places.get(claim.end)
         if turned != (claim.start, claim.end):
+            differing += 1
             lead += _explains(claim, *turned) - _explains(claim, claim.start, claim.end)
-    return "UTF-16 code units" if lead > 0 else "code points"
+    if lead > 0:
+        remark(f"{name}: offsets count UTF-16 code units{as_who}")
+        return "UTF-16 code units"
+    if differing and lead == 0:
+        remark(
+            f"{name}: offsets may count code points or UTF-16 code units, and nothing tells which; they are read as code points"
+        )
+    return "code points"
 
 
 def needs_two(text: str) -> bool:
