@@ -51,6 +51,7 @@ def test_it_learns_more_than_words_by_heart(method: str, split: Split, tmp_path:
     result = train(
         split.labeled, tmp_path / "run", unlabeled=unlabeled, method=method, encoder="bilstm", head="crf",
         max_rounds=1, uncertainty={"passes": 3}, **phases(teacher=150, student=100, retune=30), **BRIEF.get(method, {}),
+        **PLAIN,
     )  # fmt: skip
     assert evaluate(result.tagger, generate().test).total.f1 > lookup(split) + MARGIN
 
