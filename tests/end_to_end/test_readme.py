@@ -325,12 +325,36 @@ def test_the_page_on_the_recipe_says_what_was_measured() -> None:
     assert f"valid tags is {statistics.mean(by_round[0][key] for key in both):.2f}" in " ".join(page.split())
 
 
+SETS = ["snips", "multiwoz", "mit_movie", "mit_restaurant", "conll03", "ontonotes"]
+
+
+def round_scores(name: str, method: str = "sequst") -> dict[int, dict[tuple[str, int], float]]:
+    """By round, dataset and seed: the F1 of the teachers of a file of results."""
+    from sequst.experiments.results import read_findings
+
+    found: dict[int, dict[tuple[str, int], float]] = {}
+    for line in read_findings(REPOSITORY / f"results/{name}.jsonl", "rounds"):
+        if line["method"] == method:
+            found.setdefault(line["round"], {})[line["dataset"], line["seed"]] = line["f1"]
+    return found
+
+
+def mean_finding(name: str, kind: str, figure: str, dataset: str, **where: str) -> float:
+    import statistics
+
+    from sequst.experiments.results import read_findings
+
+    asked = {"dataset": dataset, **where}.items()
+    found = read_findings(REPOSITORY / f"results/{name}.jsonl", kind)
+    return statistics.mean(line[figure] for line in found if asked <= line.items())
+
+
 def test_the_page_on_the_recipe_says_what_the_screening_found() -> None:
     import importlib.util
     import statistics
 
     from sequst.evaluation.paired import paired_test
-    from sequst.experiments.results import read_findings, read_results
+    from sequst.experiments.results import read_results
 
     spec = importlib.util.spec_from_file_location("effects", REPOSITORY / "benchmarks/effects.py")
     assert spec is not None
@@ -345,38 +369,34 @@ def test_the_page_on_the_recipe_says_what_the_screening_found() -> None:
         names = row["change"].replace(" ", "` `")
         assert f"| `{names}` | {row['effect']:+.2f} ± {row['error']:.2f} | {row['p']:.3f} |" in page
 
-    def rounds(name: str, method: str = "sequst") -> dict[int, dict[tuple[str, int], float]]:
-        found: dict[int, dict[tuple[str, int], float]] = {}
-        for line in read_findings(REPOSITORY / f"results/{name}.jsonl", "rounds"):
-            if line["method"] != method:
-                continue
-            found.setdefault(line["round"], {})[line["dataset"], line["seed"]] = line["f1"]
-        return found
-
-    seen, hidden = rounds("recipe"), rounds("hidden-words")
+    seen, hidden = round_scores("recipe"), round_scores("hidden-words")
     both = sorted(seen[0].keys() & hidden[0].keys())
     for name, way in (("all words seen", seen), ("15 % hidden", hidden)):
         means = [f"{statistics.mean(way[n][key] for key in both):.2f}" for n in range(6)]
         assert f"| {name} | {' | '.join(means)} |" in page
     gain = paired_test([hidden[5][key] for key in both], [seen[5][key] for key in both])
     assert f"{gain.difference:.2f} points (p = {gain.p:.3f}, a paired t-test over {gain.pairs} runs)" in page
-    sets = ["snips", "multiwoz", "mit_movie", "mit_restaurant", "conll03", "ontonotes"]
     for name, number in (("fine-tuning", 0), ("SeqUST", 5)):
-        means = [statistics.mean(f1 for (of, _), f1 in hidden[number].items() if of == each) for each in sets]
+        means = [statistics.mean(f1 for (of, _), f1 in hidden[number].items() if of == each) for each in SETS]
         assert f"| {name} | {' | '.join(f'{mean:.2f}' for mean in means)} | {statistics.mean(means):.2f} |" in page
 
-    def mean(kind: str, figure: str, dataset: str, name: str = "hidden-words", **where: str) -> float:
-        found = read_findings(REPOSITORY / f"results/{name}.jsonl", kind)
-        asked = {"dataset": dataset, **where}.items()
-        return statistics.mean(line[figure] for line in found if asked <= line.items())
-
-    assert f"| {' | '.join(format(mean('reliability', 'ece', each), '.1f') for each in sets)} |" in page
+    assert f"| {' | '.join(format(mean_finding('hidden-words', 'reliability', 'ece', each), '.1f') for each in SETS)} |" in page
     for score in ("plain confidence", "confidence", "certainty", "confidence x certainty"):
         kinds = ({"of": "words", "score": score}, {"of": "entities", "score": f"mean {score}"})
-        told = [statistics.mean(mean("detection", "auroc", each, **kind) for each in sets) for kind in kinds]
+        told = [
+            statistics.mean(mean_finding("hidden-words", "detection", "auroc", each, **kind) for each in SETS) for kind in kinds
+        ]
         assert f"| {told[0]:.3f} | {told[1]:.3f} |" in page
 
-    best, sst = rounds("best-10shot", "sequst"), rounds("best-10shot", "sst")
+
+def test_the_page_on_the_recipe_says_what_reading_first_brings() -> None:
+    import statistics
+
+    from sequst.evaluation.paired import paired_test
+
+    page = " ".join((REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8").split())
+    hidden = round_scores("hidden-words")
+    best, sst = round_scores("best-10shot", "sequst"), round_scores("best-10shot", "sst")
     both = sorted(hidden[0].keys() & best[0].keys())
     for name, way in (("one teacher, as the encoder is", hidden), ("three, that have read the text", best)):
         means = [f"{statistics.mean(way[n][key] for key in both):.2f}" for n in range(6)]
@@ -387,16 +407,16 @@ def test_the_page_on_the_recipe_says_what_the_screening_found() -> None:
     )
     assert f"The first teacher is {first.difference:.2f} points better (p = {first.p:.3f})" in page
     assert f"After the last round {last.difference:.2f} of them are left (p = {last.p:.3f})" in page
-    ahead = paired_test([best[5][each, 12] for each in sets], [sst[5][each, 12] for each in sets])
+    ahead = paired_test([best[5][each, 12] for each in SETS], [sst[5][each, 12] for each in SETS])
     assert f"SeqUST is {ahead.difference:.2f} ahead of SST (p = {ahead.p:.3f}, six pairs)" in page
     assert f"it is {over.difference:.2f} ahead of fine-tuning in the ten runs (p = {over.p:.3f})" in page
     rows = {"fine-tuning, valid tags": hidden[0], "the best of three first teachers that have read the text": best[0]}
     for name, found in (rows | {"SST": sst[5], "SeqUST": best[5]}).items():
-        scores = [found[each, 12] for each in sets]
+        scores = [found[each, 12] for each in SETS]
         row = f"| {' | '.join(f'{f1:.2f}' for f1 in scores)} | {statistics.mean(scores):.2f} |"
         assert f"| {name} {row}" in page
         assert f"| {name.partition(',')[0]} {row}" in README or name.startswith("the best")
-    own = [mean("reliability", "ece", each, "best-10shot", method="sequst") for each in sets]
+    own = [mean_finding("best-10shot", "reliability", "ece", each, method="sequst") for each in SETS]
     assert f"| {' | '.join(f'{ece:.1f}' for ece in own)} |" in page
 
 

@@ -222,6 +222,19 @@ def student(width: int) -> PseudoLabelledWords:
     return PseudoLabelledWords(HuberisedCrossEntropy(10.0, warmup=0.3), noise)
 
 
+def calls_of(owner: type, name: str, patch: pytest.MonkeyPatch) -> list[str]:
+    """Grows by one with every call of a method."""
+    calls: list[str] = []
+    kept = getattr(owner, name)
+
+    def counted(*arguments: Any, **more: Any) -> Any:
+        calls.append(name)
+        return kept(*arguments, **more)
+
+    patch.setattr(owner, name, counted)
+    return calls
+
+
 def refuse(steps: ReplayedSteps, batch: Batch) -> Any:
     raise RuntimeError("not today")
 
@@ -255,33 +268,9 @@ def test_replayed_steps_are_the_steps(
     from sequst.training.fused_adamw import FusedAdamW
 
     name = encoder_of(kind, tiny_encoder, tmp_path)
-    replays = 0
-    replay = torch.cuda.CUDAGraph.replay
-
-    def counted(graph: torch.cuda.CUDAGraph) -> None:
-        nonlocal replays
-        replays += 1
-        replay(graph)
-
-    monkeypatch.setattr(torch.cuda.CUDAGraph, "replay", counted)
-    fast_ways = 0
-    updates = 0
-    step = FusedAdamW.__call__
-
-    def stepped(fused: FusedAdamW, table: Tensor) -> Tensor:
-        nonlocal updates
-        updates += 1
-        return step(fused, table)
-
-    monkeypatch.setattr(FusedAdamW, "__call__", stepped)
-    states = Learning.states
-
-    def watched(way: Learning, batch: Batch) -> Tensor:
-        nonlocal fast_ways
-        fast_ways += 1
-        return states(way, batch)
-
-    monkeypatch.setattr(Learning, "states", watched)
+    replays = calls_of(torch.cuda.CUDAGraph, "replay", monkeypatch)
+    updates = calls_of(FusedAdamW, "__call__", monkeypatch)
+    fast_ways = calls_of(Learning, "states", monkeypatch)
     phase = Phase(learning_rate=1e-3, min_steps=40, epochs=1, evaluations=2, batch_size=8, average=average)
 
     def trained(make: Any, recorded: bool, state: Any = None, **hooks: Any) -> dict[str, Tensor]:
@@ -299,13 +288,13 @@ def test_replayed_steps_are_the_steps(
     for make in (lambda width: LabelledWords(), student):
         saved: list[Any] = []
         plain = trained(make, recorded=False)
-        assert replays == 0
+        assert not replays
         fast = trained(make, recorded=True, save=functools.partial(keep, saved), save_every=0)
-        assert replays > 30
-        assert (fast_ways > 0) == (updates > 0) == (precision == "bf16")
+        assert len(replays) > 30
+        assert bool(fast_ways) == bool(updates) == (precision == "bf16")
         assert equal(plain, fast)
         assert equal(fast, trained(make, recorded=True, state=saved[1]))
-        replays = 0
+        replays.clear()
 
 
 @pytest.mark.gpu
