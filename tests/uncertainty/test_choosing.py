@@ -93,6 +93,27 @@ def test_lines_that_differ_in_numbers_do_not_crowd_out_the_rest(tagger: Tagger) 
     assert len(numbered) == 10  # whoever does not ask for variety gets the highest scores
 
 
+def test_lines_that_differ_in_a_name_do_not_crowd_out_the_rest(tagger: Tagger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three hundred of them, of higher scores than all others, and ten to choose among fifty candidates."""
+    line = generate().test[0].words
+    others = [sentence for sentence in different(generate().test[:80]) if sentence.words != line]
+    names = ["".join(letters) for letters in itertools.product("abcdefghij", "klmnopqrst", "uvw")]
+    pool = [*(Sentence((*line, name)) for name in names), *others]
+
+    def scored(*arguments: object) -> Iterator[tuple[object, list[float]]]:
+        for place, prediction in enumerate(tagger.predict(pool)):
+            yield prediction, [1.0 if place < 300 else 0.5] * 3
+
+    monkeypatch.setattr(choosing, "_scored", scored)
+    kinds = {sentence.words: 1 + number for number, sentence in enumerate(others)}
+    monkeypatch.setattr(
+        choosing, "sentence_vectors", lambda _, sentences: np.eye(len(kinds) + 1)[[kinds.get(s.words, 0) for s in sentences]]
+    )
+    chosen = choose_next(tagger, pool, 10)
+    assert sum(each.sentence.words[: len(line)] == line for each in chosen) == 1
+    assert len(chosen) == 10
+
+
 def test_the_pool_is_streamed_and_few_are_held(tagger: Tagger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many sentences no more are alive than the candidates and the chunks that are being tagged."""
     chunk, count, alive = 32, 4, 0
@@ -119,8 +140,9 @@ def test_the_pool_is_streamed_and_few_are_held(tagger: Tagger, monkeypatch: pyte
     seen = []
     assert len(choose_next(tagger, pool(), count, passes=1, advance=seen.append)) == count
     assert sum(seen) == len(refs) == 1200
-    assert embedded == [CANDIDATES * count]
-    assert alive <= CANDIDATES * count + 3 * chunk + 2
+    assert max(embedded) == 2 * CANDIDATES * count
+    assert len(embedded) < 20
+    assert alive <= 3 * CANDIDATES * count + 3 * chunk + 2
 
 
 class Held(Sentence):

@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sequst.uncertainty.spreading import NEAR_COPY, spread_out
+from sequst.uncertainty import spreading
+from sequst.uncertainty.spreading import NEAR_COPY, Varied, near_copies, spread_out
 
 
 def greedy(scores: list[float], vectors: np.ndarray, count: int) -> list[int]:
@@ -57,3 +60,41 @@ def test_all_alike_nothing_left_and_none() -> None:
     assert spread_out([0.2, 0.3, 0.1], np.ones((3, 4)), 2) == [1, 0]  # no direction tells them apart
     assert spread_out([0.0, 0.0], np.eye(2), 9) == [0, 1]
     assert spread_out([], np.zeros((0, 4)), 3) == []
+
+
+def copies_one_by_one(vectors: np.ndarray) -> list[int]:
+    """Those that are near-copies of one before them, one after the other."""
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    first: list[int] = []
+    for place in range(len(vectors)):
+        if all(1.0 - unit[place] @ unit[other] >= NEAR_COPY for other in first):
+            first.append(place)
+    return [place for place in range(len(vectors)) if place not in first]
+
+
+@pytest.mark.parametrize("block", [1, 4, 512])
+def test_near_copies_are_those_found_one_by_one(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also chains: a copy of a copy that is far from the first is none."""
+    monkeypatch.setattr(spreading, "BLOCK", block)
+    angles = np.random.default_rng(3).random(40) * 3
+    vectors = np.stack([np.cos(angles), np.sin(angles)], 1)
+    found = np.flatnonzero(near_copies(vectors)).tolist()
+    assert found == copies_one_by_one(vectors)
+    assert 10 < len(found) < 40
+    assert near_copies(np.zeros((0, 3))).tolist() == []
+
+
+@given(st.permutations(range(60)), st.integers(1, 6), st.integers(1, 7))
+def test_near_copies_crowd_out_nothing(scores: list[int], most: int, groups: int) -> None:
+    """Sixty things of a few kinds, of which one each is enough: the best of every kind, as many as there is room for."""
+    varied = Varied[int](most, lambda things: np.eye(groups)[[thing % groups for thing in things]])
+    held = 0
+    for thing, score in enumerate(scores):
+        varied.offer(score, thing, thing)
+        held = max(held, len(varied._held) + len(varied._aside))
+    best = {kind: max(scores[thing] for thing in range(60) if thing % groups == kind) for kind in range(groups)}
+    found = varied.ranked()
+    assert set(sorted(best.values(), reverse=True)[:most]) <= {score for score, _ in found}
+    assert len({thing for _, thing in found}) == len(found) == most
+    assert all(scores[thing] == score for score, thing in found)
+    assert held <= 3 * most

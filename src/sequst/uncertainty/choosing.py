@@ -6,7 +6,8 @@ import random
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans, tags_of
@@ -18,12 +19,16 @@ from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.passes import require_layers
 from sequst.uncertainty.predicting import PASSES, annotate_with_uncertainty
 from sequst.uncertainty.sentences import Highest, sentence_score
-from sequst.uncertainty.spreading import spread_out
+from sequst.uncertainty.spreading import Varied, spread_out
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _DIGITS = re.compile(r"\d+")
 STRATEGIES = ("information-gain", "confidence", "random")
 CANDIDATES = 5
-"""Times the sentences asked for: so many of those with the highest scores are held, to be spread out among."""
+"""Times the sentences asked for: so many of those with the highest scores, near-copies not counted, are there to choose among."""
 
 
 @dataclass(frozen=True)
@@ -69,20 +74,18 @@ def choose_next(
     """The `count` sentences to label next, or all different ones where there are fewer; the same seed gives the same.
 
     They are scored by the `information-gain` of their words, by how far their `confidence` is from 1, or drawn at `random`. If
-    `diverse`, as they are unless random, they are spread out. The pool is streamed: no more than `CANDIDATES` times `count`
-    sentences are kept. No two have the same words, nor, spread out, words that differ in numbers and capitals alone, and none
-    has no words. `advance` hears of the sentences one by one.
+    `diverse`, as they are unless random, they are spread out. The pool is streamed: no more than three times `CANDIDATES` times
+    `count` sentences are held. No two have the same words, nor, spread out, words that differ in numbers and capitals alone,
+    and none has no words. `advance` hears of the sentences one by one.
     """
     require_choice(count, strategy, passes)
     require_layers(tagger, last_layers)
     spread = strategy != "random" if diverse is None else diverse
-    most = CANDIDATES * count if spread else count
     pool = (sentence for sentence in sentences if sentence.words)
-    key: Key = _shape if spread else tuple
     if strategy == "random":
-        candidates = _drawn(tagger, pool, most, seed, key, advance)
+        candidates = _drawn(tagger, pool, count, seed, spread, advance)
     else:
-        candidates = _best(_scored(tagger, pool, strategy, passes, last_layers, seed), most, key, advance)
+        candidates = _best(tagger, _scored(tagger, pool, strategy, passes, last_layers, seed), count, spread, advance)
     if not spread:
         return candidates
     scores = [1.0 if each.score is None else each.score for each in candidates]
@@ -100,32 +103,32 @@ def require_choice(count: int, strategy: str, passes: int) -> None:
         raise UsageError(f"passes {passes}: at least 1")
 
 
-Key = Callable[[tuple[str, ...]], object]
-"""What is equal for words of which one sentence is enough."""
-
-
 def _shape(words: tuple[str, ...]) -> object:
     """A thousand lines of a log that differ in their numbers would crowd out all else."""
     return tuple(_DIGITS.sub("0", word.lower()) for word in words)
 
 
 def _drawn(
-    tagger: Tagger, pool: Iterator[Sentence], most: int, seed: int, key: Key, advance: Callable[[int], None]
+    tagger: Tagger, pool: Iterator[Sentence], count: int, seed: int, spread: bool, advance: Callable[[int], None]
 ) -> list[Chosen]:
     """Every sentence as likely as another; those that are drawn are tagged, and no other."""
-    draws, held = random.Random(seed), Highest[Sentence](most)
+    draws = random.Random(seed)
+    held = Varied[Sentence](CANDIDATES * count, partial(sentence_vectors, tagger)) if spread else Highest[Sentence](count)
     for sentence in pool:
-        held.offer(draws.random(), key(sentence.words), sentence)
+        held.offer(draws.random(), _shape(sentence.words) if spread else sentence.words, sentence)
         advance(1)
     return [Chosen(prediction, None) for prediction in annotate(tagger, [sentence for _, sentence in held.ranked()])]
 
 
 def _best(
-    scored: Iterator[tuple[Prediction, list[float]]], most: int, key: Key, advance: Callable[[int], None]
+    tagger: Tagger, scored: Iterator[tuple[Prediction, list[float]]], count: int, spread: bool, advance: Callable[[int], None]
 ) -> list[Chosen]:
-    held = Highest[Prediction](most)
+    def vectors(predictions: list[Prediction]) -> NDArray[np.float64]:
+        return sentence_vectors(tagger, [each.sentence for each in predictions])
+
+    held = Varied[Prediction](CANDIDATES * count, vectors) if spread else Highest[Prediction](count)
     for prediction, words in scored:
-        held.offer(sentence_score(words), key(prediction.words), prediction)
+        held.offer(sentence_score(words), _shape(prediction.words) if spread else prediction.words, prediction)
         advance(1)
     return [Chosen(prediction, score) for score, prediction in held.ranked()]
 

@@ -45,6 +45,10 @@ class Highest(Generic[T]):
             self._keys.remove(heapq.heapreplace(self._held, entry)[2])
             self._keys.add(key)
 
+    def entries(self) -> list[tuple[float, object, T]]:
+        """(score, key, thing) from the highest score down."""
+        return [(score, key, thing) for score, _, key, thing in sorted(self._held, key=lambda entry: entry[:2], reverse=True)]
+
     def ranked(self) -> list[tuple[float, T]]:
         """(score, thing) from the highest score down."""
-        return [(score, thing) for score, _, _, thing in sorted(self._held, key=lambda entry: entry[:2], reverse=True)]
+        return [(score, thing) for score, _, thing in self.entries()]

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
+
+from sequst.uncertainty.sentences import Highest
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+T = TypeVar("T")
+
 NEAR_COPY = 0.03
 """A cosine distance of sentences that differ in a word or a number at most."""
+BLOCK = 512
+"""Vectors that are compared with all others at a time."""
 
 
 def spread_out(scores: ArrayLike, vectors: NDArray[np.float64], count: int) -> list[int]:
@@ -35,6 +42,60 @@ def spread_out(scores: ArrayLike, vectors: NDArray[np.float64], count: int) -> l
         free[best] = False
         taken.append(best)
     return taken
+
+
+def near_copies(vectors: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Of each whether it is a near-copy of one before it that is none itself; no more than a block of them is compared with
+    all others at once."""
+    directions = _directions(vectors)
+    found = np.zeros(len(vectors), dtype=np.bool_)
+    for start in range(0, len(vectors), BLOCK):
+        block = directions[start : start + BLOCK]
+        found[start : start + BLOCK] = (1.0 - directions[:start][~found[:start]] @ block.T < NEAR_COPY).any(0)
+        near = 1.0 - block @ block.T < NEAR_COPY
+        for place in range(1, len(block)):
+            found[start + place] |= bool((near[place, :place] & ~found[start : start + place]).any())
+    return found
+
+
+class Varied(Generic[T]):
+    """The `most` things with the highest scores of all that were offered, of which none is a near-copy of a higher one: a
+    thousand lines that differ in a name are one, and crowd out nothing. Where there are not so many, near-copies fill up.
+    Never more than three times `most` are held."""
+
+    def __init__(self, most: int, vectors: Callable[[list[T]], NDArray[np.float64]]) -> None:
+        self.most = most
+        self._vectors = vectors
+        self._held = Highest[T](2 * most)
+        self._aside = Highest[T](most)
+        self._least = -np.inf
+
+    def offer(self, score: float, key: object, thing: T) -> None:
+        if score > self._least:
+            self._held.offer(score, key, thing)
+            if len(self._held) == self._held.most:
+                self._thin()
+
+    def _thin(self) -> None:
+        """Set near-copies aside, and let go of what is not among the highest without them."""
+        entries = self._held.entries()
+        copies = near_copies(self._vectors([thing for _, _, thing in entries]))
+        self._held = Highest[T](2 * self.most)
+        for (score, key, thing), copy in zip(entries, copies, strict=True):
+            if copy:
+                self._aside.offer(score, key, thing)
+            elif len(self._held) < self.most:
+                self._held.offer(score, key, thing)
+                self._least = score if len(self._held) == self.most else self._least
+
+    def ranked(self) -> list[tuple[float, T]]:
+        """(score, thing) from the highest score down, and what fills up after them."""
+        if len(self._held) > self.most:
+            self._thin()
+        held = self._held.entries()
+        keys = {key for _, key, _ in held}
+        aside = [each for each in self._aside.entries() if each[1] not in keys]
+        return [(score, thing) for score, _, thing in (*held, *aside)][: self.most]
 
 
 def _directions(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
