@@ -114,10 +114,12 @@ def atomic_text(path: str | Path) -> Iterator[IO[str]]:
                 target.unlink(missing_ok=True)
 
 
-def require_writable(path: str | Path, flag: str) -> None:
-    """An error now, and not after the work, where a file cannot be written under this name."""
+def require_writable(path: str | Path, flag: str, read: str | Path | None = None) -> None:
+    """An error now, and not after the work, where a file cannot be written under this name, or is what is to be `read`."""
     path = Path(path)
     with explained(path, "name another file"):
+        if read is not None and path.is_file() and Path(read).exists() and path.samefile(read):
+            raise UsageError(f"{flag} {shorten(str(path))} is the file that is read, and would be lost; name another")
         if path.is_dir():
             raise UsageError(f"{flag} {shorten(str(path))} is a folder; name a file")
         if not path.absolute().parent.is_dir():

@@ -88,6 +88,38 @@ def test_a_round_trip_through_spacy_loses_nothing(sentences: list[Sentence]) -> 
     round_trip("spacy", sentences)
 
 
+def words_and_tags(sentences: list[Sentence]) -> list[tuple[object, ...]]:
+    return [(sentence.words, sentence.tags) for sentence in sentences]
+
+
+@settings(max_examples=60, deadline=None)
+@given(sentences=st.lists(tagged(), min_size=1, max_size=3))
+def test_columns_keep_every_word_and_tag(sentences: list[Sentence]) -> None:
+    """All of them tagged, or none: in columns there is no other way."""
+    for some in ([s for s in sentences if s.tags is not None], [s.without_tags() for s in sentences]):
+        if some:
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "a.conll"
+                write_sentences(path, "conll", some)
+                back = read(path, format="conll") if some[0].tags is not None else untagged(path)
+            assert words_and_tags(back) == words_and_tags(some)
+
+
+def untagged(path: Path) -> list[Sentence]:
+    return read_file(path, format="conll", tag_use="ignored").require()
+
+
+@settings(max_examples=20, deadline=None)
+@given(sentences=st.lists(tagged(), min_size=1, max_size=3), named=st.booleans())
+def test_a_dataset_keeps_every_word_tag_and_id(sentences: list[Sentence], named: bool) -> None:
+    pytest.importorskip("datasets")
+    given = [replace(s, id=f"s{number}" if named else number) for number, s in enumerate(sentences, 1)]
+    with tempfile.TemporaryDirectory() as folder:
+        write_sentences(Path(folder) / "a.parquet", "datasets", given)
+        back = read(Path(folder) / "a.parquet")
+    assert [(s.id, s.words, s.tags) for s in back] == [(s.id, s.words, s.tags) for s in given]
+
+
 @pytest.mark.parametrize("format", WITHOUT_LIBRARIES)
 def test_words_without_text_are_joined_by_spaces(tmp_path: Path, format: str) -> None:
     sentence = Sentence(("Anna", "Lind", "sings"), ("B-PER", "I-PER", "O"), 1)
@@ -303,6 +335,41 @@ def test_what_the_other_format_cannot_hold(tmp_path: Path, write: Write) -> None
     assert (tmp_path / "o.conll").read_text() == "Anna\tB-PER\nsings\tO\n\n"
 
 
+def test_a_word_that_columns_keep_for_themselves(tmp_path: Path, write: Write) -> None:
+    path = write("a.jsonl", '{"words": ["-DOCSTART-"], "tags": ["O"]}\n{"words": ["Hi"], "tags": ["O"]}')
+    with pytest.raises(SequstError, match=r"a.jsonl:1: '-DOCSTART-': the word -DOCSTART-, which columns set between"):
+        convert(path, tmp_path / "o.conll")
+    convert(path, tmp_path / "o.conll", on_conflict="drop")
+    assert (tmp_path / "o.conll").read_text() == "Hi\tO\n\n"
+    with pytest.raises(SequstError, match="sentence 1: the word -DOCSTART-"):
+        write_conll(tmp_path / "p.conll", read(path))
+    assert not (tmp_path / "p.conll").exists()
+
+
+def test_what_has_no_place_is_told_once(tmp_path: Path, write: Write) -> None:
+    path = write("a.jsonl", '{"id": "x", "text": "Hi  Anna", "spans": []}\n{"text": "So", "spans": []}')
+    assert convert(path, tmp_path / "o.conll").left_out == "ids and texts"
+    assert convert(path, tmp_path / "o.txt").left_out == "ids"
+    assert convert(path, tmp_path / "p.jsonl").left_out == ""
+    assert convert(tmp_path / "o.conll", tmp_path / "p.conll").left_out == ""
+
+
+def test_the_input_is_not_written_over(tmp_path: Path, write: Write) -> None:
+    path = write("a.jsonl", '{"words": ["Hi"], "tags": ["O"]}')
+    (tmp_path / "b.jsonl").symlink_to(path)
+    for target in (path, tmp_path / "b.jsonl"):
+        with pytest.raises(UsageError, match="is the file that is read"):
+            convert(path, target)
+    assert path.read_text() == '{"words": ["Hi"], "tags": ["O"]}'
+
+
+@pytest.mark.parametrize("name", ["a.spacy.gz", "a.parquet.gz", "a.ann.gz"])
+def test_what_is_not_written_compressed(tmp_path: Path, write: Write, name: str) -> None:
+    path = write("a.jsonl", '{"words": ["Hi"], "tags": ["O"]}')
+    with pytest.raises(UsageError, match=rf"name it .*{name.removesuffix('.gz')}"):
+        convert(path, tmp_path / name)
+
+
 # what is malformed
 
 
@@ -319,6 +386,7 @@ def test_what_the_other_format_cannot_hold(tmp_path: Path, write: Write) -> None
         ("labelstudio", '[{"data": {"text": "a"}, "annotations": 1}]', ", record 1", "annotations 1", "a list"),
         ("labelstudio", '[{"id": 1, "data": {"text": "a"}}, {"id": 1, "data": {"text": "b"}}]', ", record 2", "1 again", "own"),
         ("labelstudio", b'[{"data": {"text": "\xff"}}]', ":1", "0xff", "UTF-8"),
+        ("jsonl", '{"id": 1, "words": ["a"]}\n{"id": 1, "words": ["b"]}', ":2", "the id 1 again", "an id of its own"),
         ("doccano", '{"text": "a", "label": ["pos"]}', ":1", "'pos'", "sequence labeling"),
         ("doccano", '{"text": 3, "label": []}', ":1", "text 3", "a string"),
         ("doccano", '{"text": "a", "label": [[0, "1", "X"]]}', ":1", "span 0 to '1'", "whole numbers"),

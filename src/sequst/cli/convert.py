@@ -40,5 +40,7 @@ def convert(
         note(line)
     if done.written.reason != "as told":
         note(f"{output}: written as {done.written.format}, {done.written.reason}")
+    if done.left_out:
+        note(f"{output}: {done.left_out} left out, for which {done.written.format} has no place")
     left = f"; did not fit: {len(done.misfits)}" if done.misfits else ""
     results.print(f"{len(done.sentences):,} sentences, {done.entities:,} entities written to {output}{left}")

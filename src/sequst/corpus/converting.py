@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sequst.corpus.annotated import Lost, Misfit, Policy
+from sequst.corpus.columns import DOCUMENT_START
 from sequst.corpus.formats import Format, Guess, guess_output
 from sequst.corpus.reading import Reading, read_file
 from sequst.corpus.sentence import Sentence, Source
@@ -15,6 +16,8 @@ from sequst.corpus.writing import write_sentences
 from sequst.errors import SequstError, UsageError
 from sequst.files import require_free, require_writable
 
+_NO_PLACE: dict[Format, tuple[str, ...]] = {"conll": ("ids", "texts"), "datasets": ("texts",), "text": ("ids",)}
+"""What formats of words, or of lines, do not hold."""
 _LINE_BREAKS = str.maketrans("\r\n", "  ")
 
 
@@ -31,6 +34,15 @@ class Conversion:
     def entities(self) -> int:
         return sum(len(spans(sentence.tags or ())) for sentence in self.sentences)
 
+    @property
+    def left_out(self) -> str:
+        """What every sentence has and the format has no place for, in words; empty where that is nothing."""
+        given = {
+            "ids": any(sentence.id != number for number, sentence in enumerate(self.sentences, 1)),
+            "texts": any(sentence.text is not None for sentence in self.sentences),
+        }
+        return " and ".join(name for name in _NO_PLACE.get(self.written.format, ()) if given[name])
+
 
 def convert(
     source: str | Path,
@@ -46,7 +58,7 @@ def convert(
     `on_conflict` is error; the error lists every such place."""
     written = guess_output(target, to)
     path = Path(target)
-    _require_place(path, written.format)
+    _require_place(path, written.format, source)
     reading = read_file(
         source, format=from_, tag_use="optional", word_column=word_column, tag_column=tag_column, on_conflict=on_conflict
     )
@@ -63,13 +75,15 @@ def convert(
     return Conversion(reading, written, sentences, [*reading.misfits, *misfits])
 
 
-def _require_place(path: Path, format: Format) -> None:
+def _require_place(path: Path, format: Format, source: str | Path) -> None:
     """An error now where the output cannot be put there."""
+    if path.suffix == ".gz" and format in ("spacy", "datasets", "brat"):
+        raise UsageError(f"the output {path}: {format} is not written compressed; name it {path.with_suffix('')}")
     is_folder = (format == "brat" and path.suffix != ".ann") or (format == "datasets" and path.suffix != ".parquet")
     if is_folder:
         require_free(path, "the output")
         return
-    require_writable(path, "the output")
+    require_writable(path, "the output", read=source)
     if format == "brat" and path.with_suffix(".txt").exists():
         raise UsageError(f"the output {path} comes with {path.with_suffix('.txt').name}, which is there already; name another")
 
@@ -83,6 +97,9 @@ def _held(sentences: list[Sentence], format: Format, path: Path, lost: Lost) -> 
         place, text = sentence.source or Source(str(path), 1), sentence.as_text()[0]
         if some_tagged and sentence.tags is None:
             lost(Misfit(place, text, "no tags, where other sentences have some", "left out"))
+            continue
+        if format == "conll" and DOCUMENT_START in sentence.words:
+            lost(Misfit(place, text, f"the word {DOCUMENT_START}, which columns set between documents", "left out"))
             continue
         entities = len(spans(sentence.tags or ()))
         if format == "text" and entities:

@@ -9,7 +9,7 @@ from typing import Any
 from sequst.corpus.annotated import Annotated, Lost, Policy, fit, mark_of
 from sequst.corpus.columns import TagUse
 from sequst.corpus.doccano import LABEL_KEYS
-from sequst.corpus.records import SEPARATORS, Malformed, parse_object, require_text
+from sequst.corpus.records import SEPARATORS, Ids, Malformed, id_of, parse_object, require_text
 from sequst.corpus.sentence import Offsets, Sentence, Source
 from sequst.corpus.tags import Span, is_tag, tags_of
 from sequst.corpus.words import split_words
@@ -25,22 +25,23 @@ def read_jsonl(
 ) -> Iterator[Sentence]:  # fmt: skip
     """Sentences with their tags as written (the scheme is turned later). A malformed line is reported and left out; of spans
     that do not fit the words, the policy decides."""
-    ordinal = 0
+    ordinal, ids = 0, Ids()
     for number, line in lines:
         if not line.strip():
             continue
         ordinal += 1
         try:
-            yield _sentence(parse_object(line, _SHAPES), tag_use, ordinal, Source(name, number), policy, lost)
+            record, place = parse_object(line, _SHAPES), Source(name, number)
+            sentence = _sentence(record, tag_use, ordinal, place, policy, lost)
+            if record.get("id") is not None and tag_use in ("required", "optional"):
+                ids.add(record["id"], place)  # of raw text, which may be of any size, nothing is remembered
+            yield sentence
         except Malformed as bad:
             report(Problem(name, number, bad.found, bad.expected))
 
 
 def _sentence(record: dict[str, Any], tag_use: TagUse, ordinal: int, source: Source, policy: Policy, lost: Lost) -> Sentence:
-    id_ = record.get("id", ordinal)
-    if not isinstance(id_, str | int):
-        raise Malformed(f"id {shorten(id_)}", "a string or a number as id")
-    require_text(str(id_))
+    id_ = id_of(record.get("id"), ordinal)
     tags: tuple[str, ...] | None
     text: str | None = None
     offsets: Offsets | None = None

@@ -96,7 +96,8 @@ def read_file(
     if how.format == "text" and tag_use == "required" and sentences and not problems:
         raise SequstError(
             f"{source.name} has no tags: it was read as {how}.\n"
-            "Training needs words with tags: a column file (--labeled-format conll) or JSON lines (--labeled-format jsonl)"
+            "Words with tags are needed, in columns or JSON lines. If that is what it has, name its format, conll or jsonl: "
+            "--help says with which flag"
         )
     return Reading(source.name, how, scheme, sentences, problems, note, remarks, misfits)
 

@@ -10,6 +10,7 @@ from typing import Any
 from sequst.corpus.annotated import marks_of
 from sequst.corpus.argilla import argilla_record
 from sequst.corpus.brat import write_brat
+from sequst.corpus.columns import DOCUMENT_START
 from sequst.corpus.docbin import write_docbin
 from sequst.corpus.doccano import doccano_record
 from sequst.corpus.formats import Format
@@ -30,6 +31,8 @@ def conll_block(words: Sequence[str], tags: Sequence[str] | None) -> str:
     if SEPARATORS.search("".join(words)):
         word = next(word for word in words if SEPARATORS.search(word))
         raise SequstError(f"the word {shorten(word)} cannot stand in a column file: it has a tab, a line end or NUL in it")
+    if DOCUMENT_START in words:
+        raise SequstError(f"the word {DOCUMENT_START} cannot stand in a column file: it is what stands between documents there")
     if tags is None and any(" " in word for word in words):
         raise SequstError("a word with a space in it cannot be told from two columns; write JSON lines instead")
     rows = words if tags is None else [f"{word}\t{tag}" for word, tag in zip(words, tags, strict=True)]

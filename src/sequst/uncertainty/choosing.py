@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _DIGITS = re.compile(r"\d+")
 STRATEGIES = ("information-gain", "confidence", "random")
 CANDIDATES = 5
-"""Times the sentences asked for: so many of those with the highest scores, near-copies not counted, are there to choose among."""
+"""Times the sentences asked for: so many of those with the highest scores, near-copies not counted, are chosen among."""
 
 
 @dataclass(frozen=True)
