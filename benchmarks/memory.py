@@ -1,12 +1,13 @@
 """Whether a pool of any size can be annotated: seconds and memory of `sequst predict --uncertainty`, from disk and to disk.
 
-python benchmarks/memory.py [--json FILE] [--sentences N] [--passes T]
+python benchmarks/memory.py [--json FILE] [--sentences N] [--passes T] [--verb predict|next]
 
 The tagger has a randomly initialised BERT of 2 layers x 64; its sentences are generated, written to a file before anything is
 measured, and never held together. The verb runs as a process of its own, once on a tenth of them and once on all; its resident
 memory is sampled ten times a second. `over_the_model` is the most of it beyond that of a run on one sentence, `at` what it was,
 beyond the same, after every tenth of the time: flat, where it does not grow with what has been read. `growth` is how many
-times as long all took as a tenth, `lines` that every sentence came out, in order.
+times as long all took as a tenth. That every sentence came out, in order, is checked; of `next`, that all it chose are
+different.
 """
 
 from __future__ import annotations
@@ -61,19 +62,25 @@ def write_sentences(path: Path, count: int) -> None:
             file.writelines(jsonl_line(sentence.without_tags()) + "\n" for sentence in some)
 
 
-def annotate(model: Path, source: Path, passes: int) -> tuple[float, list[tuple[float, float]]]:
+def annotate(verb: str, model: Path, source: Path, passes: int) -> tuple[float, list[tuple[float, float]]]:
     """(seconds, (seconds since the beginning, MB of resident memory)...) of the verb on a file."""
     output = source.with_suffix(".out.jsonl")
-    command = [sys.executable, "-m", "sequst", "predict", str(model), str(source), "--output", str(output), "--uncertainty"]
+    command = [sys.executable, "-m", "sequst", verb, str(model), str(source), "--output", str(output)]
+    command += ["--uncertainty"] if verb == "predict" else []
     begun = time.perf_counter()
-    process = subprocess.Popen([*command, "--passes", str(passes), "--device", "cpu"], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [*command, "--passes", str(passes), "--device", "cpu"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     samples: list[tuple[float, float]] = []
     while process.poll() is None:
         samples.append((time.perf_counter() - begun, _resident(process.pid)))
         time.sleep(0.1)
     seconds = time.perf_counter() - begun
     assert process.returncode == 0, "the verb failed"
-    _require_all(source, output)
+    if verb == "predict":
+        _require_all(source, output)
+    else:
+        _require_different(output)
     return seconds, samples
 
 
@@ -93,12 +100,18 @@ def _require_all(source: Path, output: Path) -> None:
             assert len(line["confidence"]) == len(line["words"])
 
 
-def measure(folder: Path, sentences: int, passes: int) -> dict[str, Any]:
+def _require_different(output: Path) -> None:
+    with output.open(encoding="utf-8") as found:
+        chosen = [tuple(json.loads(line)["words"]) for line in found]
+    assert len(set(chosen)) == len(chosen) > 0, "a sentence was chosen twice"
+
+
+def measure(folder: Path, sentences: int, passes: int, verb: str) -> dict[str, Any]:
     model = random_tagger(folder)
     found: dict[str, tuple[float, list[tuple[float, float]]]] = {}
     for name, count in (("one", 1), ("tenth", sentences // 10), ("all", sentences)):
         write_sentences(folder / f"{name}.jsonl", count)
-        found[name] = annotate(model, folder / f"{name}.jsonl", passes)
+        found[name] = annotate(verb, model, folder / f"{name}.jsonl", passes)
     start, loaded = found["one"][0], max(memory for _, memory in found["one"][1])
     seconds, samples = found["all"]
     tenths = [min(samples, key=lambda sample: abs(sample[0] - seconds * part / 10))[1] for part in range(1, 10)]
@@ -115,12 +128,13 @@ def measure(folder: Path, sentences: int, passes: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = common.parser(__doc__, sentences=1_000_000, passes=20)
+    parser = common.parser(__doc__, sentences=1_000_000, passes=20, verb="predict")
     parser.add_argument("--folder", type=Path, default=None, help="where the files are written; else the system's own")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        found = measure(Path(folder), options.sentences, options.passes)
-    common.tell({**found, "sentences": options.sentences, "passes": options.passes, **common.machine("cpu")}, options.json)
+        found = measure(Path(folder), options.sentences, options.passes, options.verb)
+    asked = {name: getattr(options, name) for name in ("verb", "sentences", "passes")}
+    common.tell({**found, **asked, **common.machine("cpu")}, options.json)
 
 
 if __name__ == "__main__":

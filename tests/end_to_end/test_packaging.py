@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -29,3 +31,33 @@ def test_wheel_and_sdist_are_built_and_pass_the_check(tmp_path: Path) -> None:
         if path.is_file() and "__pycache__" not in path.parts:
             assert path.relative_to(REPOSITORY / "src").as_posix() in names
     assert not [name for name in names if not re.match(r"sequst(-[\d.]+\.dist-info)?/", name)]
+    tracked = subprocess.run(["git", "ls-files"], cwd=REPOSITORY, capture_output=True, text=True, check=False).stdout.split()
+    with tarfile.open(sdist) as archive:
+        inside = {name.partition("/")[2] for name in archive.getnames()}
+    assert {name for name in tracked if not name.startswith(".")} <= inside  # so that its tests can be run
+    _works(wheel, tmp_path / "elsewhere")
+
+
+def _works(wheel: Path, place: Path) -> None:
+    """What is in the wheel, and nothing else of ours, reads its own files, trains and tags; `make check-wheel` does it with a
+    fresh environment and the demo."""
+    zipfile.ZipFile(wheel).extractall(place / "site")
+    (place / "labeled.conll").write_text("Anna B-PER\nsings O\n\nOslo B-LOC\nsleeps O\n")
+
+    def sequst(*arguments: str) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(place / "site")}
+        command = [sys.executable, "-m", "sequst", *arguments]
+        done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False, env=environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "main-10shot" in sequst("experiment", "recipes")
+    sequst("train", "--labeled", "labeled.conll", "--encoder", "bilstm", "--set", "teacher.min_steps=20", "--output", "run")
+    assert (place / "run" / "report.html").is_file()
+    assert '"words": ["Anna", "sings"]' in sequst("predict", "run/model", "labeled.conll")
+    where = "import sequst; print(sequst.__file__)"
+    environment = {**os.environ, "PYTHONPATH": str(place / "site")}
+    shown = subprocess.run(
+        [sys.executable, "-c", where], cwd=place, capture_output=True, text=True, check=True, env=environment
+    )
+    assert shown.stdout.startswith(str(place))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import re
 import shlex
 import shutil
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,19 +17,23 @@ import pytest
 from sequst.corpus.generated import generate
 from sequst.corpus.sampling import sample
 from sequst.corpus.writing import write_conll, write_sentences
+from sequst.experiments.cells import Cell
+from sequst.experiments.engines import ENGINES, Ended, Job
 from sequst.methods import running
 from sequst.training.settings import Ensemble, Phase, Settings
 
 REPOSITORY = Path(__file__).parent.parent.parent
+EXTRAS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
 PAGES = sorted({REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")})
 OWN_TESTS = {"use-your-annotation-tool.md", "choose-what-to-label.md", "find-wrong-labels.md"}
 """Pages whose blocks are run, and looked at, in tests of their own."""
-ELSEWHERE = (
-    "make ", "tensorboard ", "pip install", "export SEQUST_DATA", "RAY_ADDRESS", "ls ", "--set ", "nvidia-cuda-mps-control",
-)  # fmt: skip
-"""Lines that set up a machine, or are flags alone."""
-LONG = ("experiment run", "benchmarks ", "demo ", "...", "--download", "--engine")
-"""Commands that take hours, a network or the benchmarks: that they are understood is all that is tried."""
+ELSEWHERE = ("ls ", "nvidia-cuda-mps-control", "python benchmarks/")
+"""Lines that show, or set up, a machine."""
+LONG = ("experiment run screening", "demo ", "vectors=glove", "--download", "--engine")
+"""Commands that take hours, a network, a cluster or what is not installed: that they are understood is all that is tried."""
+NARROW = {"--dataset": ["conll03"], "--method": ["finetune"], "--head": ["softmax"], "--seed": ["12"]}
+"""What is run of an experiment, where its command does not say."""
+GIVEN = ["--labeled", "labeled.conll", "--dev", "dev.conll", "--output", "run"]
 ONE = Ensemble(teachers=1)
 QUICK = Phase(min_steps=3, epochs=0.01, evaluations=1, learning_rate=1e-3, head_learning_rate=3e-3, batch_size=4)
 
@@ -59,6 +65,10 @@ def folder(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -
     shutil.copytree(corpus, tmp_path / "d" / "corpus")
     for name, part in (("export.json", split.labeled), ("export-2.json", split.dev)):
         write_sentences(tmp_path / name, "labelstudio", part)
+    with gzip.open(tmp_path / "cc.de.300.vec.gz", "wt", encoding="utf-8") as vectors:
+        vectors.writelines(
+            f"{word} 0.5 {number}\n" for number, word in enumerate({w.lower() for s in split.labeled for w in s.words})
+        )
     kept = running._located
 
     def located(settings: Settings) -> Settings:
@@ -73,6 +83,65 @@ def folder(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -
     return tmp_path
 
 
+class Here:
+    """Runs the cells of a grid in this process, where phases are short."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.cells: list[Cell] = []
+
+    @property
+    def running(self) -> int:
+        return len(self.cells)
+
+    def room(self) -> int:
+        return 1 - self.running
+
+    def begin(self, cell: Cell) -> None:
+        self.cells.append(cell)
+
+    def wait(self, seconds: float | None) -> list[Ended]:
+        cell = self.cells.pop()
+        return [Ended(cell, 0.1, self.job.attempt(cell))]
+
+    def end(self) -> None:
+        pass
+
+
+@pytest.fixture
+def benchmarks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The generated corpus as two benchmarks, in the folders that the pages name, and grids that run here."""
+    for place, name in (("DIR", "conll03"), ("DIR", "mine"), ("benchmarks", "conll03")):
+        (folder / place / name).mkdir(parents=True)
+        write_conll(folder / place / name / "train.txt.gz", generate().pool[:300])
+        write_conll(folder / place / name / "test.txt.gz", generate().test[:20])
+    monkeypatch.setitem(ENGINES, "local", Here)
+
+
+def set_up(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether a line sets up a machine, and what it names is there: an extra, a target of the Makefile, a folder of logs."""
+    words = shlex.split(line, comments=True)
+    if words[0] == "export":
+        monkeypatch.setenv(*words[1].split("="))
+    elif words[:2] == ["pip", "install"]:
+        extra = re.fullmatch(r"sequst\[(\w+)\]", words[2])
+        makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+        assert extra[1] in EXTRAS if extra else words[2] == "." or f"ENCODER := {words[-1]}\n" in makefile, line
+    elif words[0] == "make":
+        assert re.search(rf"^{words[1]}: ", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE), line
+    elif words[0] == "tensorboard":
+        assert list((folder / words[2]).rglob("events.*")), line
+    else:
+        return line.startswith(ELSEWHERE)
+    return True
+
+
+def narrowed(words: list[str]) -> list[str]:
+    """An experiment of a few cells."""
+    more = [] if words[3].endswith(".jsonl") else NARROW.items()
+    return words + [each for flag, values in more if flag not in words for value in values for each in (flag, value)]
+
+
 def run(line: str, sequst: Callable[..., Any], folder: Path) -> None:
     """One line of a shell: a command of ours, maybe with something piped in or its output sent to a file."""
     before, _, command = line.rpartition(" | ")
@@ -84,12 +153,17 @@ def run(line: str, sequst: Callable[..., Any], folder: Path) -> None:
         rows = [row for name in words[1:-2] if (folder / name).is_file() for row in (folder / name).open()]
         (folder / words[-1]).write_text("".join(rows[: int(words[2])] if words[0] == "shuf" else rows))
         return
+    if words[0] == "--set":
+        words = ["sequst", "train", *GIVEN, "--unlabeled", "raw.txt", *words]
+    words = words[1:] if words[0].startswith("RAY_ADDRESS=") else words
     assert words[0] == "sequst", line
-    if any(part in command for part in LONG):
+    if any(part in " ".join(words) for part in LONG):
         shown = sequst(*words[1 : 3 if words[1] == "experiment" else 2], "--help").stdout
-        assert all(re.search(rf"{flag}\b", shown) for flag in re.findall(r"--[a-z0-9-]+", command.split("#")[0])), line
+        assert all(re.search(rf"{flag}\b", shown) for flag in re.findall(r"--[a-z0-9-]+", " ".join(words))), line
         return
     words = words[: words.index(">")] if ">" in words else words
+    words = [each for word in words for each in (GIVEN if word == "..." else [word])]
+    words = narrowed(words) if words[1:3] == ["experiment", "run"] else words
     if "--output" in words and words[1] == "train":
         shutil.rmtree(folder / words[words.index("--output") + 1], ignore_errors=True)
     done = sequst(*words[1:], cwd=folder, stdin=f"{shlex.split(before)[1]}\n" if before else "")
@@ -97,14 +171,18 @@ def run(line: str, sequst: Callable[..., Any], folder: Path) -> None:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.usefixtures("benchmarks")
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name not in OWN_TESTS and blocks(page)], ids=lambda p: p.stem)
-def test_every_block_runs(page: Path, folder: Path, sequst: Callable[..., Any]) -> None:
-    if "run/model" in page.read_text(encoding="utf-8") or "--resume run" in page.read_text(encoding="utf-8"):
+def test_every_block_runs(page: Path, folder: Path, sequst: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    text = page.read_text(encoding="utf-8")
+    if "run/model" in text or "--resume run" in text:
         running.train("labeled.conll", "run", dev="dev.conll")
+    if recipe := re.search(r"```yaml\n(about: .*?)```", text, re.DOTALL):
+        (folder / "mine.yaml").write_text(recipe[1], encoding="utf-8")
     for kind, block in blocks(page):
         if kind == "sh":
             for line in lines(block):
-                if not line.startswith(ELSEWHERE) and "results" not in line:
+                if not set_up(line, folder, monkeypatch):
                     run(line, sequst, folder)
         elif "needs a network" not in block and page.name != "README.md":  # whose own test runs it at full length
             shutil.rmtree(folder / "run2", ignore_errors=True)

@@ -226,8 +226,9 @@ def test_int8(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.timeout(600)
-def test_memory(tmp_path: Path) -> None:
-    found = importlib.import_module("memory").measure(tmp_path, 200, 2)
+@pytest.mark.parametrize("verb", ["predict", "next"])
+def test_memory(tmp_path: Path, verb: str) -> None:
+    found = importlib.import_module("memory").measure(tmp_path, 200, 2, verb)
     assert len(found["at_every_tenth_megabytes"]) == 9
     assert found["over_the_model_megabytes"] < 1000
 
