@@ -5,19 +5,23 @@ python benchmarks/calibration.py [--json FILE] [--device cpu|cuda] [--encoder mi
 
 A tagger is fine-tuned on a few sentences of each type. What its dev set teaches is judged on `--test` sentences of the test
 set, 0 for all, in three ways: the mean probability of an entity's words as it is; through a temperature and one logistic
-function for all entities; and with a shift for every type as well, which is what training does. Data are benchmarks where
-SEQUST_DATA names the folder, else the generated corpus.
+function for all entities; and with a shift for every type as well, which is what training does. To see what limits the
+last, it is learnt from other sentences too: another dev set of the same kind, which chose no weights; as many sentences drawn
+at random; a thousand of them. `chance` is the error that a tagger whose confidences are right would show, by chance, on so many
+entities in so many bins. Data are benchmarks where SEQUST_DATA names the folder, else the generated corpus.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import statistics
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import common
+import numpy as np
 
 from sequst.corpus.generated import generate
 from sequst.corpus.sampling import sample
@@ -32,6 +36,7 @@ from sequst.tagger.trust import AS_IT_IS
 from sequst.uncertainty.temperature import fit_temperature
 
 WAYS = ("as they are", "one function for all", "a shift for every type")
+OTHERS = ("another dev set", "random sentences", "1,000 random sentences")
 
 
 def measure(train_set: list[Sentence], test: list[Sentence], options: Any, seed: int) -> dict[str, Any]:
@@ -46,17 +51,36 @@ def measure(train_set: list[Sentence], test: list[Sentence], options: Any, seed:
     found = {WAYS[0]: _told(tagger, test)}
     tagger.head.temper(fit_temperature(tagger, split.dev))
     dev = judged_entities(tagger, split.dev)
-    for way, types in ((WAYS[1], ["all"] * len(dev.types)), (WAYS[2], dev.types)):
-        tagger.trust = fit_trust(types, dev.confidences, dev.correct)
-        found[way] = _told(tagger, test)
+    tagger.trust = fit_trust(["all"] * len(dev.types), dev.confidences, dev.correct)
+    found[WAYS[1]] = _told(tagger, test)
+    drawn = random.Random(seed).sample(split.unlabeled, len(split.unlabeled))
+    others = (sample(split.unlabeled, options.shots, seed=seed).dev, drawn[: len(split.dev)], drawn[:1000])
+    entities = {}
+    for way, sentences in zip((WAYS[2], *OTHERS), (split.dev, *others), strict=True):
         tagger.trust = AS_IT_IS
-    return {"seed": seed, "dev_entities": len(dev.types), "ways": found}
+        tagger.head.temper(fit_temperature(tagger, sentences))
+        known = judged_entities(tagger, sentences)
+        tagger.trust = fit_trust(*known)
+        found[way], entities[way] = _told(tagger, test), len(known.types)
+    return {"seed": seed, "entities": entities, "ways": found}
 
 
 def _told(tagger: Tagger, sentences: list[Sentence]) -> dict[str, float | None]:
     judged = judged_entities(tagger, sentences)
     bins = reliability(judged.confidences, judged.correct)
-    return {"ece": expected_calibration_error(bins), "auroc": auroc(judged.confidences, judged.correct)}
+    return {
+        "ece": expected_calibration_error(bins),
+        "auroc": auroc(judged.confidences, judged.correct),
+        "chance": _by_chance(judged.confidences),
+    }
+
+
+def _by_chance(confidences: list[float]) -> float:
+    """The error of entities that are right as often as these confidences say, drawn twenty times."""
+    rng = np.random.default_rng(1)
+    sure = np.asarray(confidences)
+    drawn = [expected_calibration_error(reliability(sure.tolist(), list(rng.random(len(sure)) < sure))) for _ in range(20)]
+    return statistics.fmean(error for error in drawn if error is not None)
 
 
 def main() -> None:
@@ -71,8 +95,8 @@ def main() -> None:
         test = read_part(Path(folder), name, "test") if folder else corpus.test
         runs = [measure(train_set, test, options, int(seed)) for seed in options.seeds.split(",")]
         means = {
-            way: {figure: statistics.fmean(run["ways"][way][figure] for run in runs) for figure in ("ece", "auroc")}
-            for way in WAYS
+            way: {figure: statistics.fmean(run["ways"][way][figure] for run in runs) for figure in ("ece", "auroc", "chance")}
+            for way in (*WAYS, *OTHERS)
         }
         results[name] = {"mean": means, "runs": runs}
     asked = {name: getattr(options, name) for name in ("encoder", "shots", "test", "steps", "seeds")}

@@ -76,7 +76,9 @@ def main() -> None:
     base = set(options.base.split())
     lines = read_results(options.results)
     first = [line for line in read_findings(options.results, "rounds") if line["round"] == 0 and line.get("f1") is not None]
-    tables = {"after the last round": effects(lines, base)} | ({"first teacher": effects(first, base)} if first else {})
+    tables = {"after the last round": effects(lines, base)}
+    if len({(line["dataset"], line["seed"], line["f1"]) for line in first}) > len({(e["dataset"], e["seed"]) for e in first}):
+        tables["first teacher"] = effects(first, base)  # which no change reaches where all are the same
     for name, rows in tables.items():
         print(f"{name}, {len(first if name == 'first teacher' else lines)} runs")
         for row in rows:

@@ -14,7 +14,8 @@ from sequst.experiments.recipe import load_cells, load_recipe, recipe_names
 
 SHIPPED = {
     "full-data", "main-10shot", "best-10shot", "20shot", "50shot", "100shot", "ablation", "data-efficiency", "selection-error",
-    "base-encoders", "rounds", "hyperparameters", "representations", "cases", "smoke", "screening", "screening-more", "study",
+    "base-encoders", "rounds", "hyperparameters", "representations", "cases", "smoke", "screening", "screening-more",
+    "screening-draws", "study",
 }  # fmt: skip
 
 

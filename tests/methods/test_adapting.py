@@ -107,3 +107,37 @@ def test_reading_is_recorded_and_the_same_every_time(
         found.append(weights(tagger))
     assert equal(found[0], found[1])
     assert equal(found[1], found[2])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("length", [16, 32, 48, 64])
+def test_gradients_of_reading_are_the_same_every_time(length: int, tiny_encoder: str, tmp_path: Path) -> None:
+    """At the sizes of a real encoder, each weight's bit by bit; names those that differ."""
+    config = transformers.MPNetConfig(num_hidden_layers=3)
+    transformers.MPNetModel(config).save_pretrained(tmp_path)
+    transformers.AutoTokenizer.from_pretrained(tiny_encoder).save_pretrained(tmp_path)
+    tagger = Tagger.from_encoder(str(tmp_path), ["O"], seed=1).to("cuda")
+    objective, way = HiddenWords(tagger, 0.15), tagger.encoder.learning()
+    assert objective.nets is not None
+    objective.nets.to("cuda")
+    noise = torch.Generator().manual_seed(3)
+    windows = tagger.splitter.windows([["a"] * (length - 2 - row % 7) for row in range(32)])
+    batch = collate(windows, list(range(32)), tagger.pad_id, [[5 + place for place in range(length)] for _ in range(32)])
+    batch = hide_words(batch, 0.15, tagger, noise).padded(33, length, tagger.pad_id).to(tagger.device)
+    learnt = dict(torch.nn.ModuleDict({"tagger": tagger, "nets": objective.nets}).named_parameters())
+    first: dict[str, torch.Tensor] = {}
+    differs: dict[str, torch.Tensor] = {}
+    for turn in range(400):
+        torch.manual_seed(7)
+        with torch.autocast("cuda", torch.bfloat16), way:
+            loss, _ = objective.loss(tagger.train(), batch)
+        loss.backward()
+        found = {name: weight.grad for name, weight in learnt.items() if weight.grad is not None}
+        if turn == 0:
+            first = {name: gradient.clone() for name, gradient in found.items()}
+            differs = {name: torch.zeros((), device="cuda", dtype=torch.int64) for name in found}
+        for name, gradient in found.items():
+            differs[name] += (gradient != first[name]).any()
+            learnt[name].grad = None
+    assert len(first) > 40
+    assert {name: int(times) for name, times in differs.items() if times} == {}
