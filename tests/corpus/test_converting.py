@@ -204,6 +204,16 @@ def test_prodigy_keeps_its_own_words(write: Write) -> None:
     assert (sentence.words, sentence.tags) == (("100", "km"), ("B-NUM", "O"))
 
 
+def test_predictions_for_prodigy_are_no_annotations_until_somebody_answers(tmp_path: Path, write: Write) -> None:
+    sentence = Sentence(("Anna", "sings"), ("B-PER", "O"), 3)
+    [line] = tasks("prodigy", [(sentence, [0.9])])
+    done = convert(write("a.jsonl", line), tmp_path / "o.jsonl", on_conflict="drop")
+    assert [s.tags for s in done.sentences] == [None]
+    assert ["predictions that nobody has looked at" in str(misfit) for misfit in done.misfits] == [True]
+    [answered] = read(write("b.jsonl", json.dumps({**json.loads(line), "answer": "accept"})))
+    assert (answered.id, answered.tags) == (3, ("B-PER", "O"))
+
+
 def argilla(**more: Any) -> dict[str, Any]:
     spans = [{"start": 3, "end": 7, "label": "LOC"}]
     responses = {"spans": [{"value": spans, "user_id": "u"}]}

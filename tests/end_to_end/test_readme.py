@@ -506,3 +506,10 @@ def test_the_page_on_what_to_label_says_what_was_measured() -> None:
     ]
     told = [f"{each['difference']:+.2f} (p {each['p']:.3f})" for each in over]
     assert f"| ahead by | {' | '.join(told)} |" in page
+    memory = json.loads((REPOSITORY / "benchmarks/results/memory-next.json").read_text(encoding="utf-8"))
+    for figure in (
+        f"Fifty of {memory['sentences']:,} generated sentences, T = {memory['passes']}",
+        f"{memory['seconds'] / 60:.1f} minutes, at most {memory['over_the_model_megabytes']:.0f} MB over",
+        f"took {memory['growth']:.1f} times the time",
+    ):
+        assert figure in " ".join(page.split())

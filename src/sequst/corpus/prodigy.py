@@ -40,6 +40,8 @@ def _record(record: dict[str, Any], ordinal: int, place: Source, ids: Ids, tag_u
         return Annotated(text, None, id_, place, words, (done,), left_out=True)
     if record.get("spans") is None and answer is None:
         return Annotated(text, None, id_, place, words)
+    if answer is None and isinstance(meta, dict) and "score" in meta:  # as `prodigy_record` writes what was predicted
+        return Annotated(text, None, id_, place, words, (Loss("predictions that nobody has looked at", "left out"),))
     marks = tuple(_mark(item, text, tokens) for item in list_of(record.get("spans") or [], "spans"))
     relations = list_of(record.get("relations") or [], "relations")
     return Annotated(text, marks, id_, place, words, (Loss("a relation", "left out"),) * len(relations))
