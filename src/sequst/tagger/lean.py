@@ -21,21 +21,35 @@ _TOKENS, _NUMBERS = 384, 1 << 17
 take a while each, and all of it stays in the cache of a core."""
 
 
+_ROUND = 16
+"""Rows of a product are filled up to a multiple of it: oneDNN builds a kernel for every number of rows, in milliseconds."""
+
+
 class Product:
     """A linear layer, perhaps with GELU behind it."""
 
     def __init__(self, weight: Tensor, bias: Tensor, gelu: bool = False) -> None:
         self._weight, self._bias, self._gelu = weight.detach().t(), bias.detach(), gelu
+        self._packed: Tensor | None = None
 
     @classmethod
     def of(cls, layer: nn.Linear, gelu: bool = False) -> Product:
         return cls(layer.weight, layer.bias, gelu)
 
-    def lay_out(self) -> None:
-        self._weight = self._weight.contiguous()
+    def lay_out(self, rows: int) -> None:
+        """For so many rows at a time: in oneDNN's own order where torch has it, which saves a tenth of the time over MKL."""
+        has_onednn = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+        if has_onednn and self._weight.dtype == torch.float32:
+            self._packed = torch.ops.mkldnn._reorder_linear_weight(self._weight.t().contiguous(), rows)
+        else:
+            self._weight = self._weight.contiguous()
 
     def __call__(self, states: Tensor) -> Tensor:
         """(N, in) -> (N, out)."""
+        if self._packed is not None:
+            after = "gelu" if self._gelu else "none"
+            found: Tensor = torch.ops.mkldnn._linear_pointwise(states, self._packed, self._bias, after, [], "none")
+            return found
         found = torch.mm(states, self._weight).add_(self._bias)
         return torch.ops.aten.gelu_(found) if self._gelu else found
 
@@ -65,6 +79,7 @@ class Lean:
     def __init__(self, known: Layers) -> None:
         self._known = known
         self._layers = [self._products(layer) for layer in known.layers]
+        self._laid_out = False
 
     @property
     def token_budget(self) -> int:
@@ -73,9 +88,12 @@ class Lean:
 
     def lay_out(self) -> None:
         """Copy the weights as products read them fastest, which pays from a few batches on."""
+        if self._laid_out:
+            return
         for layer in self._layers:
             for product in (layer.query_key_value, layer.output, layer.up, layer.down):
-                product.lay_out()
+                product.lay_out(self.token_budget)
+        self._laid_out = True
 
     def _products(self, layer: Layer) -> _Layer:
         parts = (layer.query, layer.key, layer.value)
@@ -113,9 +131,12 @@ class Lean:
     def _through(self, begun: Begun, end: int, masks: Masks | None) -> Tensor:
         """(B x L, H): the states before the layer `end`, or, behind the last, those that speak for a word."""
         rows, length, width = begun.states.shape
-        heads, states = self._known.heads, begun.states.reshape(rows * length, width)
+        count = rows * length
+        filled = self._laid_out and masks is None  # of many passes over a batch each has as many rows
+        heads, states = self._known.heads, begun.states.reshape(count, width)
+        states = _filled(states) if filled else states
         for layer in self._layers[begun.first : end]:
-            parts = layer.query_key_value(states).view(rows, length, 3, heads, -1).permute(2, 0, 3, 1, 4)
+            parts = layer.query_key_value(states)[:count].view(rows, length, 3, heads, -1).permute(2, 0, 3, 1, 4)
             query, key, value = parts.reshape(3, rows * heads, length, -1)  # (B x heads, L, size)
             weights = torch.bmm(query, key.transpose(1, 2))
             if begun.bias is not None:
@@ -123,14 +144,21 @@ class Lean:
             weights = _softmax(weights)
             if masks is not None:
                 weights = masks.drop(weights, layer.known.attention_dropout.p)
-            seen = torch.bmm(weights, value).view(rows, heads, length, -1).transpose(1, 2).reshape(rows * length, width)
+            seen = torch.bmm(weights, value).view(rows, heads, length, -1).transpose(1, 2).reshape(count, width)
             if begun.speakers is not None and layer is self._layers[-1]:
-                seen, states = seen[begun.speakers], states[begun.speakers]
+                seen, states, count = seen[begun.speakers], states[begun.speakers], len(begun.speakers)
+                states = _filled(states) if filled else states
+            seen = _filled(seen) if filled else seen
             states = layer.known.first_norm(_added(layer.output(seen), states, masks, layer.known.first_dropout))
             inner = layer.up(states)
             inner = inner if self._known.gelu else layer.known.activation(inner)
             states = layer.known.second_norm(_added(layer.down(inner), states, masks, layer.known.second_dropout))
-        return states
+        return states[:count]
+
+
+def _filled(states: Tensor) -> Tensor:
+    """With rows of 0 behind them, up to a multiple of `_ROUND`."""
+    return nn.functional.pad(states, (0, 0, 0, -len(states) % _ROUND))
 
 
 def _added(change: Tensor, to: Tensor, masks: Masks | None, dropout: nn.Dropout) -> Tensor:

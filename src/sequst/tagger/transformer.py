@@ -14,6 +14,7 @@ from sequst.tagger.batches import Batch
 from sequst.tagger.encoder import Encoder, Way
 from sequst.tagger.layers import Layers
 from sequst.tagger.learning import Learning
+from sequst.tagger.lookups import make_safe
 from sequst.tagger.pretrained import load_model, load_tokenizer, quiet
 from sequst.tagger.windows import Splitter, SubwordSplitter
 
@@ -37,6 +38,7 @@ class Transformer(Encoder):
         self.dropout = _take_dropout(model)
         self.classifier = (classifier,)  # in a tuple, and so no part of the module: it is the saved one, for the head to take
         setattr(model, self._classifier_name, nn.Identity())
+        make_safe(model)
         self._learning: Learning | None = None
         self._mask: Callable[[Tensor], Tensor] = lambda mask: mask
         if model.config.model_type == "mpnet":
