@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -114,16 +114,24 @@ def atomic_text(path: str | Path) -> Iterator[IO[str]]:
                 target.unlink(missing_ok=True)
 
 
-def require_writable(path: str | Path, flag: str, read: str | Path | None = None) -> None:
-    """An error now, and not after the work, where a file cannot be written under this name, or is what is to be `read`."""
+def require_writable(path: str | Path, flag: str, read: Iterable[str | Path] = ()) -> None:
+    """An error now, and not after the work, where a file cannot be written under this name, or is among what is `read`."""
     path = Path(path)
+    if any(_is_part_of(path, Path(source)) for source in read):
+        raise UsageError(f"{flag} {shorten(str(path))} is among what is read, and would be lost; name another")
     with explained(path, "name another file"):
-        if read is not None and path.is_file() and Path(read).exists() and path.samefile(read):
-            raise UsageError(f"{flag} {shorten(str(path))} is the file that is read, and would be lost; name another")
         if path.is_dir():
             raise UsageError(f"{flag} {shorten(str(path))} is a folder; name a file")
         if not path.absolute().parent.is_dir():
             raise UsageError(f"{flag} {shorten(str(path))}: there is no folder {path.absolute().parent}")
+
+
+def _is_part_of(path: Path, source: Path) -> bool:
+    """Whether a file is this one, or lies in this folder; whatever cannot be told is somebody else's error."""
+    try:
+        return path.is_file() and any(each.samefile(source) for each in (path, *path.absolute().parents) if each.exists())
+    except OSError:
+        return False
 
 
 def write_bytes(path: Path, data: bytes | memoryview, what_now: str) -> None:

@@ -362,15 +362,30 @@ def test_what_has_no_place_is_told_once(tmp_path: Path, write: Write) -> None:
     assert convert(path, tmp_path / "o.txt").left_out == "ids"
     assert convert(path, tmp_path / "p.jsonl").left_out == ""
     assert convert(tmp_path / "o.conll", tmp_path / "p.conll").left_out == ""
+    tokens = [{"text": "100", "start": 0, "end": 3}, {"text": "km", "start": 3, "end": 5}]
+    cut = write("b.jsonl", json.dumps({"text": "100km", "tokens": tokens, "spans": []}))
+    assert "cut in another way" in convert(cut, tmp_path / "q.jsonl").left_out
 
 
 def test_the_input_is_not_written_over(tmp_path: Path, write: Write) -> None:
     path = write("a.jsonl", '{"words": ["Hi"], "tags": ["O"]}')
     (tmp_path / "b.jsonl").symlink_to(path)
     for target in (path, tmp_path / "b.jsonl"):
-        with pytest.raises(UsageError, match="is the file that is read"):
+        with pytest.raises(UsageError, match="is among what is read"):
             convert(path, target)
     assert path.read_text() == '{"words": ["Hi"], "tags": ["O"]}'
+
+
+def test_no_part_of_the_input_is_written_over(tmp_path: Path) -> None:
+    folder = tmp_path / "brat"
+    folder.mkdir()
+    (folder / "d.txt").write_text("In Oslo\n")
+    (folder / "d.ann").write_text("T1\tLOC 3 7\tOslo\n")
+    for source, target in ((folder / "d.ann", folder / "d.txt"), (folder, folder / "d.txt"), (folder, folder / "d.ann")):
+        with pytest.raises(UsageError, match="is among what is read"):
+            convert(source, target, to="conll", on_conflict="drop")
+    convert(folder, folder / "new.conll")  # beside it there is room
+    assert (folder / "d.txt").read_text() == "In Oslo\n"
 
 
 @pytest.mark.parametrize("name", ["a.spacy.gz", "a.parquet.gz", "a.ann.gz"])
@@ -378,6 +393,13 @@ def test_what_is_not_written_compressed(tmp_path: Path, write: Write, name: str)
     path = write("a.jsonl", '{"words": ["Hi"], "tags": ["O"]}')
     with pytest.raises(UsageError, match=rf"name it .*{name.removesuffix('.gz')}"):
         convert(path, tmp_path / name)
+
+
+def test_files_of_our_own_can_be_put_together(tmp_path: Path, write: Write) -> None:
+    """Their ids are numbers where nobody gave any, and come twice then."""
+    convert(write("a.conll", "Hi\tO\n\nAnna\tB-PER\n"), tmp_path / "a.jsonl")
+    (tmp_path / "both.jsonl").write_text(2 * (tmp_path / "a.jsonl").read_text())
+    assert [sentence.id for sentence in read(tmp_path / "both.jsonl")] == [1, 2, 1, 2]
 
 
 # what is malformed
@@ -396,7 +418,6 @@ def test_what_is_not_written_compressed(tmp_path: Path, write: Write, name: str)
         ("labelstudio", '[{"data": {"text": "a"}, "annotations": 1}]', ", record 1", "annotations 1", "a list"),
         ("labelstudio", '[{"id": 1, "data": {"text": "a"}}, {"id": 1, "data": {"text": "b"}}]', ", record 2", "1 again", "own"),
         ("labelstudio", b'[{"data": {"text": "\xff"}}]', ":1", "0xff", "UTF-8"),
-        ("jsonl", '{"id": 1, "words": ["a"]}\n{"id": 1, "words": ["b"]}', ":2", "the id 1 again", "an id of its own"),
         ("doccano", '{"text": "a", "label": ["pos"]}', ":1", "'pos'", "sequence labeling"),
         ("doccano", '{"text": 3, "label": []}', ":1", "text 3", "a string"),
         ("doccano", '{"text": "a", "label": [[0, "1", "X"]]}', ":1", "span 0 to '1'", "whole numbers"),

@@ -166,6 +166,8 @@ def report(
     Example:
       sequst experiment report results
     """
+    from pathlib import Path
+
     from sequst.cli.console import note
     from sequst.experiments.report import write_experiment_report
     from sequst.experiments.results import Results
@@ -174,7 +176,7 @@ def report(
 
     find_method(baseline)
     page = _beside(folders[0], output, "report.html")
-    require_writable(page, "--output")
+    require_writable(page, "--output", read=[folder for folder in folders if Path(folder).is_file()])
     write_experiment_report(Results.load(folders), page, baseline)
     note(f"{page}: open it in a browser")
 

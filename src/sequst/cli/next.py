@@ -45,7 +45,7 @@ def next_(
 
     writer = find_writer(format)
     require_choice(count, strategy, passes)
-    require_writable(output, "--output", read=unlabeled)
+    require_writable(output, "--output", read=[unlabeled])
     source = open_input(unlabeled, format=input_format)
     how = guess(source, input_format, word_column)
     if how.reason != "as told":

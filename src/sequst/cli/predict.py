@@ -55,7 +55,7 @@ def predict(
     if passes < 1:
         raise UsageError(f"--passes {passes}: at least 1")
     if output is not None:
-        require_writable(output, "--output", read=input)
+        require_writable(output, "--output", read=[input])
     source = open_input(input, format=input_format)
     how = guess(source, input_format, word_column)
     if how.reason != "as told":

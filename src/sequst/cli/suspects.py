@@ -40,7 +40,7 @@ def suspects(
     from sequst.files import atomic_text, require_writable
     from sequst.training.configuring import load_settings
 
-    require_writable(output, "--output", read=labeled)
+    require_writable(output, "--output", read=[labeled])
     chosen = load_settings(settings, set_ or (), encoder=encoder, head=head, seed=seed, device=device)
 
     from sequst.methods.suspects import find_suspects

@@ -12,7 +12,7 @@ from sequst.corpus.formats import Format, Guess, guess_output
 from sequst.corpus.reading import Reading, read_file
 from sequst.corpus.sentence import Sentence, Source
 from sequst.corpus.tags import spans
-from sequst.corpus.writing import write_sentences
+from sequst.corpus.writing import is_cut_by_rule, write_sentences
 from sequst.errors import SequstError, UsageError
 from sequst.files import require_free, require_writable
 
@@ -36,11 +36,13 @@ class Conversion:
 
     @property
     def left_out(self) -> str:
-        """What every sentence has and the format has no place for, in words; empty where that is nothing."""
+        """What sentences have and the format has no place for, in words; empty where that is nothing."""
         given = {
-            "ids": any(sentence.id != number for number, sentence in enumerate(self.sentences, 1)),
+            "ids": any(sentence.id != number for number, sentence in enumerate(self.reading.sentences, 1)),
             "texts": any(sentence.text is not None for sentence in self.sentences),
         }
+        if self.written.format == "jsonl" and any(s.text is not None and not is_cut_by_rule(s) for s in self.sentences):
+            return "texts whose words are cut in another way than ours"
         return " and ".join(name for name in _NO_PLACE.get(self.written.format, ()) if given[name])
 
 
@@ -83,7 +85,8 @@ def _require_place(path: Path, format: Format, source: str | Path) -> None:
     if is_folder:
         require_free(path, "the output")
         return
-    require_writable(path, "the output", read=source)
+    both = [Path(source).with_suffix(suffix) for suffix in (".ann", ".txt")] if Path(source).suffix == ".ann" else []
+    require_writable(path, "the output", read=[source, *both])
     if format == "brat" and path.with_suffix(".txt").exists():
         raise UsageError(f"the output {path} comes with {path.with_suffix('.txt').name}, which is there already; name another")
 

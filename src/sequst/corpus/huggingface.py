@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sequst.corpus.columns import TagUse
-from sequst.corpus.records import SEPARATORS, Ids, Malformed, Remark, id_of, require_text
+from sequst.corpus.records import SEPARATORS, Malformed, Remark, id_of, require_text
 from sequst.corpus.sentence import Sentence, Source
 from sequst.corpus.tags import is_tag, types_of
 from sequst.errors import DataError, Problem, UsageError, shorten
@@ -49,14 +49,10 @@ def read_dataset(source: Input, tag_use: TagUse, report: Report, remark: Remark)
         report(place.problem(f"the columns {', '.join(columns)}", f"words in one of {', '.join(WORD_COLUMNS)}"))
         return
     names = None if tag_column is None else _class_names(dataset.features[tag_column])
-    ids = Ids()
     for ordinal, row in enumerate(dataset, 1):
         place = Source(source.name, ordinal, unit="record")
         try:
-            sentence = _sentence(row, word_column, tag_column, names, tag_use, ordinal, place)
-            if row.get("id") is not None and tag_use in ("required", "optional"):
-                ids.add(row["id"], place)
-            yield sentence
+            yield _sentence(row, word_column, tag_column, names, tag_use, ordinal, place)
         except Malformed as bad:
             report(place.problem(bad.found, bad.expected))
 

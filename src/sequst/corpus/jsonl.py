@@ -9,7 +9,7 @@ from typing import Any
 from sequst.corpus.annotated import Annotated, Lost, Policy, fit, mark_of
 from sequst.corpus.columns import TagUse
 from sequst.corpus.doccano import LABEL_KEYS
-from sequst.corpus.records import SEPARATORS, Ids, Malformed, id_of, parse_object, require_text
+from sequst.corpus.records import SEPARATORS, Malformed, id_of, parse_object, require_text
 from sequst.corpus.sentence import Offsets, Sentence, Source
 from sequst.corpus.tags import Span, is_tag, tags_of
 from sequst.corpus.words import split_words
@@ -25,17 +25,13 @@ def read_jsonl(
 ) -> Iterator[Sentence]:  # fmt: skip
     """Sentences with their tags as written (the scheme is turned later). A malformed line is reported and left out; of spans
     that do not fit the words, the policy decides."""
-    ordinal, ids = 0, Ids()
+    ordinal = 0
     for number, line in lines:
         if not line.strip():
             continue
         ordinal += 1
         try:
-            record, place = parse_object(line, _SHAPES), Source(name, number)
-            sentence = _sentence(record, tag_use, ordinal, place, policy, lost)
-            if record.get("id") is not None and tag_use in ("required", "optional"):
-                ids.add(record["id"], place)  # of raw text, which may be of any size, nothing is remembered
-            yield sentence
+            yield _sentence(parse_object(line, _SHAPES), tag_use, ordinal, Source(name, number), policy, lost)
         except Malformed as bad:
             report(Problem(name, number, bad.found, bad.expected))
 

@@ -31,8 +31,6 @@ def conll_block(words: Sequence[str], tags: Sequence[str] | None) -> str:
     if SEPARATORS.search("".join(words)):
         word = next(word for word in words if SEPARATORS.search(word))
         raise SequstError(f"the word {shorten(word)} cannot stand in a column file: it has a tab, a line end or NUL in it")
-    if DOCUMENT_START in words:
-        raise SequstError(f"the word {DOCUMENT_START} cannot stand in a column file: it is what stands between documents there")
     if tags is None and any(" " in word for word in words):
         raise SequstError("a word with a space in it cannot be told from two columns; write JSON lines instead")
     rows = words if tags is None else [f"{word}\t{tag}" for word, tag in zip(words, tags, strict=True)]
@@ -43,6 +41,8 @@ def write_conll(path: str | Path, sentences: Iterable[Sentence]) -> None:
     with atomic_text(path) as file:
         for number, sentence in enumerate(sentences, 1):
             try:
+                if DOCUMENT_START in sentence.words:
+                    raise SequstError(f"the word {DOCUMENT_START} is what stands between documents in a column file")
                 file.write(conll_block(sentence.words, sentence.tags))
             except SequstError as error:
                 raise SequstError(f"{path}: sentence {number}: {error}; nothing was written") from None
@@ -85,9 +85,14 @@ def tasks(format: str, sentences: Iterable[tuple[Sentence, Sequence[float] | Non
         yield "\n]\n" if opened else "[]\n"
 
 
+def is_cut_by_rule(sentence: Sentence) -> bool:
+    """Whether our own rule cuts its text into these words."""
+    return sentence.text is not None and tuple(split_words(sentence.text)) == sentence.offsets
+
+
 def _text_or_words(sentence: Sentence) -> str:
     """A JSON line with the text, where our rule cuts it into these words, or else with the words."""
-    if sentence.text is None or tuple(split_words(sentence.text)) != sentence.offsets:
+    if not is_cut_by_rule(sentence):
         return jsonl_line(sentence)
     text, marks = marks_of(sentence)
     record: dict[str, object] = {"text": text} if sentence.id is None else {"id": sentence.id, "text": text}

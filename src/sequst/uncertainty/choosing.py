@@ -19,7 +19,7 @@ from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.passes import require_layers
 from sequst.uncertainty.predicting import PASSES, annotate_with_uncertainty
 from sequst.uncertainty.sentences import Highest, sentence_score
-from sequst.uncertainty.spreading import Varied, spread_out
+from sequst.uncertainty.spreading import Varied, features, spread_out
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,8 +89,14 @@ def choose_next(
     if not spread:
         return candidates
     scores = [1.0 if each.score is None else each.score for each in candidates]
-    vectors = sentence_vectors(tagger, [each.sentence for each in candidates])
-    return [candidates[place] for place in spread_out(scores, vectors, count)]
+    sentences = [each.sentence for each in candidates]
+    vectors = sentence_vectors(tagger, sentences)
+    known_by = features(vectors, [sentence.words for sentence in sentences])
+    return [candidates[place] for place in spread_out(scores, vectors, count, known_by)]
+
+
+def _features(tagger: Tagger, sentences: list[Sentence]) -> NDArray[np.float64]:
+    return features(sentence_vectors(tagger, sentences), [sentence.words for sentence in sentences])
 
 
 def require_choice(count: int, strategy: str, passes: int) -> None:
@@ -111,9 +117,9 @@ def _shape(words: tuple[str, ...]) -> object:
 def _drawn(
     tagger: Tagger, pool: Iterator[Sentence], count: int, seed: int, spread: bool, advance: Callable[[int], None]
 ) -> list[Chosen]:
-    """Every sentence as likely as another; those that are drawn are tagged, and no other."""
+    """Every sentence as likely as another; those that are chosen among are tagged, and no other."""
     draws = random.Random(seed)
-    held = Varied[Sentence](CANDIDATES * count, partial(sentence_vectors, tagger)) if spread else Highest[Sentence](count)
+    held = Varied[Sentence](CANDIDATES * count, partial(_features, tagger)) if spread else Highest[Sentence](count)
     for sentence in pool:
         held.offer(draws.random(), _shape(sentence.words) if spread else sentence.words, sentence)
         advance(1)
@@ -123,10 +129,10 @@ def _drawn(
 def _best(
     tagger: Tagger, scored: Iterator[tuple[Prediction, list[float]]], count: int, spread: bool, advance: Callable[[int], None]
 ) -> list[Chosen]:
-    def vectors(predictions: list[Prediction]) -> NDArray[np.float64]:
-        return sentence_vectors(tagger, [each.sentence for each in predictions])
+    def known_by(predictions: list[Prediction]) -> NDArray[np.float64]:
+        return _features(tagger, [each.sentence for each in predictions])
 
-    held = Varied[Prediction](CANDIDATES * count, vectors) if spread else Highest[Prediction](count)
+    held = Varied[Prediction](CANDIDATES * count, known_by) if spread else Highest[Prediction](count)
     for prediction, words in scored:
         held.offer(sentence_score(words), _shape(prediction.words) if spread else prediction.words, prediction)
         advance(1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
@@ -14,23 +15,38 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-NEAR_COPY = 0.03
-"""A cosine distance of sentences that differ in a word or a number at most."""
+NEAR_COPY = 0.1
+"""A cosine distance of `features`: that of sentences which differ in a word of five and which a tagger takes for the same."""
+SLOTS = 1024
+"""Numbers that stand for all words: two words share one so rarely that it does not matter."""
 BLOCK = 512
 """Vectors that are compared with all others at a time."""
 
 
-def spread_out(scores: ArrayLike, vectors: NDArray[np.float64], count: int) -> list[int]:
+def features(vectors: NDArray[np.float64], words: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+    """(N, H + SLOTS): by what near-copies are known: what a tagger thinks of sentences, and, as much, which words they have. To
+    one that has learnt little, all sentences are alike."""
+    bags = np.zeros((len(words), SLOTS))
+    for row, sentence in enumerate(words):
+        for word in sentence:
+            bags[row, zlib.crc32(word.lower().encode()) % SLOTS] += 1.0
+    return np.concatenate([_directions(vectors), _directions(bags)], axis=1)
+
+
+def spread_out(
+    scores: ArrayLike, vectors: NDArray[np.float64], count: int, known_by: NDArray[np.float64] | None = None
+) -> list[int]:
     """The places of `count` of them, or of all, in the order they were taken.
 
     First comes the highest score; then, again and again, the largest product of the score and the distance to the nearest that
-    is taken, of equals the earlier. A near-copy of one that is taken has a distance of nearly 0 and waits for the last.
-    Distances are cosine distances of the vectors less their mean: what all sentences share tells none from another; but where
-    the vectors as they are hardly differ, it is 0, for of many near-copies the mean is one itself. Takes `count` passes over
-    the vectors (N, H) and no matrix of N x N.
+    is taken, of equals the earlier. A near-copy of one that is taken has a distance of 0 and waits for the last: near-copies
+    are known by their features, or, without, by the vectors as they are. All other distances are cosine distances of the
+    vectors less their mean: what all sentences share tells none from another. Takes `count` passes over the vectors (N, H) and
+    no matrix of N x N.
     """
     worth = np.asarray(scores, dtype=np.float64)
-    directions, plain = _directions(vectors - vectors.mean(0, keepdims=True) if len(vectors) else vectors), _directions(vectors)
+    directions = _directions(vectors - vectors.mean(0, keepdims=True) if len(vectors) else vectors)
+    plain = _directions(vectors if known_by is None else known_by)
     nearest = np.ones(len(worth))
     free = np.ones(len(worth), dtype=np.bool_)
     taken: list[int] = []
@@ -44,28 +60,33 @@ def spread_out(scores: ArrayLike, vectors: NDArray[np.float64], count: int) -> l
     return taken
 
 
-def near_copies(vectors: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Of each whether it is a near-copy of one before it that is none itself; no more than a block of them is compared with
-    all others at once."""
-    directions = _directions(vectors)
-    found = np.zeros(len(vectors), dtype=np.bool_)
-    for start in range(0, len(vectors), BLOCK):
+def near_copies(known_by: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Of each whether it is a near-copy of one before it that is none itself, by their features. Takes time that grows with the
+    square of how many there are, and memory for a block of them beside all others."""
+    directions = _directions(known_by)
+    found = np.zeros(len(directions), dtype=np.bool_)
+    firsts: list[NDArray[np.float64]] = []
+    for start in range(0, len(directions), BLOCK):
         block = directions[start : start + BLOCK]
-        found[start : start + BLOCK] = (1.0 - directions[:start][~found[:start]] @ block.T < NEAR_COPY).any(0)
+        own = found[start : start + BLOCK]
+        for others in firsts:
+            own |= (1.0 - others @ block.T < NEAR_COPY).any(0)
         near = 1.0 - block @ block.T < NEAR_COPY
         for place in range(1, len(block)):
-            found[start + place] |= bool((near[place, :place] & ~found[start : start + place]).any())
+            own[place] |= bool((near[place, :place] & ~own[:place]).any())
+        firsts.append(block[~own])
     return found
 
 
 class Varied(Generic[T]):
-    """The `most` things with the highest scores of all that were offered, of which none is a near-copy of a higher one: a
-    thousand lines that differ in a name are one, and crowd out nothing. Where there are not so many, near-copies fill up.
-    Never more than three times `most` are held."""
+    """The `most` things with the highest scores of all that were offered, near-copies of higher ones set aside: a thousand
+    lines that differ in a name are one, and crowd out nothing. Where there are not so many, near-copies fill up, the highest
+    first. Never more than three times `most` are held."""
 
-    def __init__(self, most: int, vectors: Callable[[list[T]], NDArray[np.float64]]) -> None:
+    def __init__(self, most: int, known_by: Callable[[list[T]], NDArray[np.float64]]) -> None:
+        """`known_by` gives the features of things."""
         self.most = most
-        self._vectors = vectors
+        self._known_by = known_by
         self._held = Highest[T](2 * most)
         self._aside = Highest[T](most)
         self._least = -np.inf
@@ -79,7 +100,7 @@ class Varied(Generic[T]):
     def _thin(self) -> None:
         """Set near-copies aside, and let go of what is not among the highest without them."""
         entries = self._held.entries()
-        copies = near_copies(self._vectors([thing for _, _, thing in entries]))
+        copies = near_copies(self._known_by([thing for _, _, thing in entries]))
         self._held = Highest[T](2 * self.most)
         for (score, key, thing), copy in zip(entries, copies, strict=True):
             if copy:
@@ -90,7 +111,7 @@ class Varied(Generic[T]):
 
     def ranked(self) -> list[tuple[float, T]]:
         """(score, thing) from the highest score down, and what fills up after them."""
-        if len(self._held) > self.most:
+        if len(self._held) > self.most or len(self._aside):
             self._thin()
         held = self._held.entries()
         keys = {key for _, key, _ in held}
