@@ -12,7 +12,7 @@ import pytest
 from sequst.corpus.brat import write_brat
 from sequst.corpus.generated import generate
 from sequst.corpus.reading import read
-from sequst.corpus.writing import write_conll
+from sequst.corpus.writing import write_conll, write_sentences
 from sequst.tagger.tagger import Tagger, labels_of
 
 Cli = Callable[..., Any]
@@ -118,5 +118,10 @@ def test_suspects(tiny_encoder: str, tmp_path: Path, sequst: Cli) -> None:
         assert lines[record["line"] - 1].split("\t")[0] == record["words"][record["start"]]
     ranked = [record["doubt"] for record in records]
     assert ranked == sorted(ranked, reverse=True)
+    write_sentences(tmp_path / "tasks.json", "labelstudio", generate().pool[:30])
+    done = sequst("suspects", "tasks.json", *arguments[2:], "--output", "tasks.jsonl", cwd=tmp_path)
+    first = json.loads((tmp_path / "tasks.jsonl").read_text().splitlines()[0])
+    assert first["line"] is None
+    assert f"tasks.json, record {first['record']} " in done.stdout
     again = sequst(*arguments, "--output", "again.jsonl", cwd=tmp_path)
     assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "suspects.jsonl").read_bytes(), again.stderr

@@ -309,6 +309,13 @@ def test_brat_in_pieces_over_lines_and_with_relations(tmp_path: Path) -> None:
     assert any("a relation" in str(m) and "left out" in str(m) for m in trimmed.misfits)
 
 
+def test_brat_on_a_line_of_white_space(tmp_path: Path) -> None:
+    (tmp_path / "d.txt").write_text("Hi\n   \n", encoding="utf-8")
+    (tmp_path / "d.ann").write_text("T1\tX 4 5\t \n", encoding="utf-8")
+    done = convert(tmp_path / "d.ann", tmp_path / "o.jsonl", on_conflict="drop")
+    assert ["X on a line of white space" in str(misfit) for misfit in done.misfits] == [True]
+
+
 def test_tasks_that_nobody_or_several_have_done(tmp_path: Path, write: Write) -> None:
     region = {"type": "labels", "value": {"start": 0, "end": 4, "labels": ["PER"]}}
     answered = {"result": [region, {"type": "relation", "from_id": "a", "to_id": "b"}]}
@@ -364,7 +371,9 @@ def test_what_has_no_place_is_told_once(tmp_path: Path, write: Write) -> None:
     assert convert(tmp_path / "o.conll", tmp_path / "p.conll").left_out == ""
     tokens = [{"text": "100", "start": 0, "end": 3}, {"text": "km", "start": 3, "end": 5}]
     cut = write("b.jsonl", json.dumps({"text": "100km", "tokens": tokens, "spans": []}))
-    assert "cut in another way" in convert(cut, tmp_path / "q.jsonl").left_out
+    assert convert(cut, tmp_path / "q.jsonl").left_out == "texts of words that we would cut in another way"
+    assert convert(cut, tmp_path / "q.json").left_out == "words as they were cut"
+    assert convert(cut, tmp_path / "r.jsonl", to="prodigy").left_out == ""
 
 
 def test_the_input_is_not_written_over(tmp_path: Path, write: Write) -> None:
@@ -402,6 +411,51 @@ def test_files_of_our_own_can_be_put_together(tmp_path: Path, write: Write) -> N
     assert [sentence.id for sentence in read(tmp_path / "both.jsonl")] == [1, 2, 1, 2]
 
 
+@pytest.mark.parametrize("format", ["labelstudio", "doccano", "prodigy", "argilla", "jsonl"])
+def test_numbers_in_place_of_ids_are_nobodys_ids(tmp_path: Path, format: str) -> None:
+    """The second of them has no id, and the number that the first has."""
+    path = tmp_path / NAMES[format]
+    write_sentences(path, format, [Sentence(("a",), ("O",), 2), Sentence(("b",), ("O",))])  # type: ignore[arg-type]
+    assert [(s.id, s.words) for s in read(path, format=format)] == [(2, ("a",)), (2, ("b",))]
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.spacy"])
+def test_numbers_of_any_size_are_ids(tmp_path: Path, name: str) -> None:
+    pytest.importorskip("datasets" if name == "a.parquet" else "spacy")
+    write_sentences(tmp_path / name, "datasets" if name == "a.parquet" else "spacy", [Sentence(("a",), ("O",), 10**20)])
+    assert read(tmp_path / name)[0].id == str(10**20)
+
+
+def test_tasks_of_one_document_have_ids_of_their_own(write: Write) -> None:
+    tasks_ = [{"id": n, "data": {"text": f"line {n}", "id": "document 7"}, "annotations": [{"result": []}]} for n in (4, 5)]
+    assert [sentence.id for sentence in read(write("a.json", json.dumps(tasks_)))] == [4, 5]
+
+
+@pytest.mark.parametrize("content", ['[{"data": {"text": "Hi"}}]', '[\n {\n  "data": {"text": "Hi"}}]'])
+def test_a_list_of_tasks_is_known_without_its_extension(write: Write, content: str) -> None:
+    reading = read_file(write("export", content), tag_use="optional")
+    assert reading.guess.format == "labelstudio"
+    assert [sentence.words for sentence in reading.require()] == [("Hi",)]
+    argilla_ = read_file(write("other", json.dumps([argilla()])))
+    assert argilla_.guess.format == "argilla"
+    assert read_file(write("text", "[1] Hi\n"), tag_use="optional").guess.format == "text"
+
+
+def test_line_breaks_that_label_studio_writes_out(write: Write) -> None:
+    value = {"start": 0, "end": 12, "text": "Ada\\nLovelace", "labels": ["PER"]}
+    task = {"data": {"text": "Ada\nLovelace ok"}, "annotations": [{"result": [{"type": "labels", "value": value}]}]}
+    assert read(write("a.json", json.dumps([task])))[0].tags == ("B-PER", "I-PER", "O")
+
+
+def test_groups_of_spans_are_reported_without_entities_too(tmp_path: Path) -> None:
+    spacy = pytest.importorskip("spacy")
+    doc = spacy.blank("en")("Anna in Oslo")
+    doc.spans["sc"] = [spacy.tokens.Span(doc, 2, 3, "LOC")]
+    spacy.tokens.DocBin(docs=[doc], store_user_data=True).to_disk(tmp_path / "a.spacy")
+    done = convert(tmp_path / "a.spacy", tmp_path / "o.jsonl", on_conflict="drop")
+    assert ["of the span group sc" in str(misfit) for misfit in done.misfits] == [True]
+
+
 # what is malformed
 
 
@@ -427,6 +481,8 @@ def test_files_of_our_own_can_be_put_together(tmp_path: Path, write: Write) -> N
         ("prodigy", '{"text": "ab", "tokens": [{"text": "b", "start": 0, "end": 1}]}', ":1", "token", "as they stand"),
         ("prodigy", json.dumps({**PRODIGY, "spans": [{**SPAN, "token_start": 0}]}), ":1", "tokens 0 to 2", "same"),
         ("argilla", '[{"fields": {"text": "a"}, "responses": [{"values": {}}]}]', ", record 1", "responses", "Argilla 2"),
+        ("prodigy", '{"text": "a b", "tokens": [{"text": "a", "start": 0, "end": 1}]}', ":1", "'b' in no token", "all of"),
+        ("conll", "a\tO\rb\tB-X\r\rc\tO\r", ":1", "a carriage return in", "a line feed"),
         ("argilla", '[{"text": "a"}]', ", record 1", "'text'", "fields"),
         ("argilla", '[{"id": [], "fields": {"text": "a"}}]', ", record 1", "id []", "a number"),
     ],
@@ -450,6 +506,7 @@ def test_malformed_records_are_named(
         ("T1\tX 0 99\tAnna", "span 0 to 99", "the length of the text"),
         ("T1\tX 0 4\tLind", "'Lind' at 0 4, where the text has 'Anna'", "that was annotated"),
         ("T1\tX 4 0\tAnna", "span 4 to 0", "start < end"),
+        ("T1\tX 0 4", "T1\\tX 0 4", "a tab and the text"),
         ("T1 X 0 4 Anna", "T1 X 0 4", "a tab"),
         ("T1\tX 0 4\tAnna\nT1\tX 5 9\tLind", "T1 again", "of its own"),
     ],

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 import sequst as package
+from sequst.corpus.converting import convert
 from sequst.corpus.generated import generate
-from sequst.corpus.writing import write_conll, write_jsonl
+from sequst.corpus.writing import write_conll
 from sequst.tagger.tagger import Tagger, labels_of
 
 HOW_TO = Path(__file__).parent.parent.parent / "docs/how-to"
@@ -32,7 +33,7 @@ def folder(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -
     tagger.head.linear.weight.data *= 50
     tagger.save(tmp_path / "run" / "model")
     write_conll(tmp_path / "labeled.conll", pool)
-    write_jsonl(tmp_path / "labeled.jsonl", pool)
+    convert(tmp_path / "labeled.conll", tmp_path / "labeled.jsonl")
     (tmp_path / "raw.txt").write_text("\n".join(" ".join(sentence.words) for sentence in test))
     monkeypatch.chdir(tmp_path)
     short = functools.partial(package.find_suspects, encoder=tiny_encoder, device="cpu", teacher=SHORT)

@@ -349,14 +349,15 @@ def mean_finding(name: str, kind: str, figure: str, dataset: str, **where: str) 
     return statistics.mean(line[figure] for line in found if asked <= line.items())
 
 
-@pytest.mark.parametrize(
-    ("name", "base", "runs", "changes"),
-    [
-        ("screening", "paper max_rounds=2 choose=last valid_tags=true", 37, 11),
-        ("screening-more", "max_rounds=2 adapt=false ensemble.teachers=1", 48, 4),
-    ],
-)
-def test_the_page_on_the_recipe_says_what_each_change_brings(name: str, base: str, runs: int, changes: int) -> None:
+SCREENED = {
+    "screening": "paper max_rounds=2 choose=last valid_tags=true",
+    "screening-more": "max_rounds=2 adapt=false ensemble.teachers=1",
+}
+"""Experiments that tell what changes bring, and what all of their runs have."""
+
+
+def effects_of(name: str) -> tuple[int, list[dict[str, Any]]]:
+    """(runs, what each change is worth in them)."""
     import importlib.util
 
     from sequst.experiments.results import read_results
@@ -366,10 +367,15 @@ def test_the_page_on_the_recipe_says_what_each_change_brings(name: str, base: st
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    page = " ".join((REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8").split())
     lines = read_results(REPOSITORY / f"results/{name}.jsonl")
-    effects = module.effects(lines, set(base.split()))
-    assert (len(lines), len(effects)) == (runs, changes)
+    return len(lines), module.effects(lines, set(SCREENED[name].split()))
+
+
+@pytest.mark.parametrize(("name", "runs", "changes"), [("screening", 37, 11), ("screening-more", 48, 4)])
+def test_the_page_on_the_recipe_says_what_each_change_brings(name: str, runs: int, changes: int) -> None:
+    page = " ".join((REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8").split())
+    counted, effects = effects_of(name)
+    assert (counted, len(effects)) == (runs, changes)
     for row in effects:
         names = row["change"].replace(" ", "` `")
         assert f"| `{names}` | {row['effect']:+.2f} ± {row['error']:.2f} | {row['p']:.3f} |" in page
@@ -394,6 +400,9 @@ def test_the_page_on_the_recipe_says_what_fewer_errors_cost() -> None:
             for each in SETS
         ]
         assert f"| {name} | {' | '.join(f'{error:.1f}' for error in row)} |" in page
+    surest = next(row for row in effects_of("screening-more")[1] if "top-of-class" in row["change"])
+    costs = " | ".join(f"{-surest['by_dataset'][each]:.1f}" for each in SETS)
+    assert f"| what the surest cost in F1 | {costs} |" in page
 
 
 def test_the_page_on_the_recipe_says_what_hiding_words_brings() -> None:
@@ -480,10 +489,13 @@ def test_the_page_on_the_recipe_says_what_confidences_mean() -> None:
 
     page = (REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8")
     measured = json.loads((REPOSITORY / "benchmarks/results/calibration.json").read_text(encoding="utf-8"))["data"]
-    for way in ("as they are", "one function for all", "a shift for every type"):
+    ways = ("as they are", "one function for all", "a shift for every type", "another dev set", "random sentences")
+    for way in (*ways, "1,000 random sentences"):
         means = [found["mean"][way] for found in measured.values()]
         figures = " | ".join(f"{each['ece']:.1f} | {each['auroc']:.3f}" for each in means)
         assert f"| {way} | {figures} |" in page
+    chance = " |  | ".join(f"{found['mean']['a shift for every type']['chance']:.1f}" for found in measured.values())
+    assert f"| by chance alone | {chance} |" in page
 
 
 def test_the_page_on_what_to_label_says_what_was_measured() -> None:

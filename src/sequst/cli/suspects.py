@@ -11,7 +11,7 @@ def suspects(
     labeled: Annotated[str, typer.Argument(help="Labelled sentences to look over; - is standard input.")],
     output: Annotated[str, typer.Option(help="File to write, as JSON lines; whole or not at all.", metavar="FILE")],
     folds: Annotated[int, typer.Option(help="Taggers to train; each judges the sentences that it has not learnt.")] = 5,
-    show: Annotated[int, typer.Option(help="How many to print as a table; all are in the file.")] = 20,
+    show: Annotated[int, typer.Option(help="How many to print as a table; all are in the file.", min=0)] = 20,
     encoder: Annotated[str | None, setting("encoder")] = None,
     head: Annotated[str | None, setting("head")] = None,
     seed: Annotated[int | None, setting("seed")] = None,

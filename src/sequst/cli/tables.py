@@ -113,9 +113,10 @@ def suspects_table(found: Sequence[Mapping[str, Any]]) -> Table:
     for column in (table.columns[3], table.columns[5]):
         column.justify, column.no_wrap = "right", True
     for record in found:
-        place = (
-            f"sentence {record['sentence']}" if record["file"] is None else f"{PurePath(record['file']).name}:{record['line']}"
-        )
+        place = f"sentence {record['sentence']}"
+        if record["file"] is not None:
+            at = f":{record['line']}" if record["line"] is not None else f", record {record['record']}"
+            place = PurePath(record["file"]).name + at
         cells = []
         for side in ("given", "alternative"):
             entity = record[side]

@@ -11,7 +11,7 @@ from typing import Any
 
 from sequst.corpus.annotated import Annotated, Loss, Mark, mark_of, marks_of
 from sequst.corpus.columns import TagUse
-from sequst.corpus.records import Ids, Malformed, Remark, each_of, id_of, objects_of_list, the_text
+from sequst.corpus.records import Ids, Malformed, Remark, each_of, objects_of_list, the_text
 from sequst.corpus.sentence import Sentence, Source
 from sequst.corpus.units import Claim, Counted, counted_in, to_code_points
 from sequst.errors import shorten
@@ -63,8 +63,7 @@ def _record(record: dict[str, Any], ordinal: int, place: Source, ids: Ids, tag_u
     if "fields" not in record:
         raise Malformed(f"the keys {', '.join(map(shorten, record)) or 'none'}", _SHAPES)
     text = the_text(record["fields"], "fields")
-    id_ = id_of(record.get("id"), ordinal)
-    ids.add(id_, place)
+    id_ = ids.of(record.get("id"), ordinal, place)
     if tag_use == "ignored":
         return Annotated(text, None, id_, place)
     losses: list[Loss] = []

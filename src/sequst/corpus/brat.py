@@ -17,7 +17,7 @@ from sequst.errors import Problem, UsageError, shorten
 from sequst.files import atomic_folder, write_together
 from sequst.inputs import Input, Report
 
-_TEXT_BOUND = re.compile(r"(T\S*)\t(\S+) ([\d; -]+)(?:\t(.*))?")
+_TEXT_BOUND = re.compile(r"(T\S*)\t(\S+) ([\d; -]+)\t(.*)")
 _KINDS = {"R": "a relation", "E": "an event", "A": "an attribute", "M": "an attribute", "N": "a normalisation", "#": "a note"}
 _LINE_BREAKS = str.maketrans("\r\n", "  ")
 
@@ -69,8 +69,11 @@ def _document(path: Path, annotations: Path, name: str, tag_use: TagUse, report:
     lines: list[tuple[int, int, int]] = []  # (number, start, end)
     at = 0
     for number, line in enumerate(text.split("\n"), 1):
+        end = at + len(line.removesuffix("\r"))
         if line.strip():
-            lines.append((number, at, at + len(line.removesuffix("\r"))))
+            lines.append((number, at, end))
+        else:
+            losses += [Loss(f"{m.type} on a line of white space", "left out", m.source) for m in marks if at <= m.start < end]
         at += len(line) + 1
     for place, (number, start, end) in enumerate(lines):
         here = tuple(m._replace(start=m.start - start, end=m.end - start) for m in marks if start <= m.start < end)
@@ -113,7 +116,7 @@ def _mark(line: str, text: str, source: Source) -> tuple[str, Mark]:
         raise Malformed(shorten(line), "T1, a tab, TYPE START END, a tab and the text; or a relation, an event, a note")
     marks = [mark_of(text, int(start), int(end), found[2], source) for start, end in pieces]
     covered = " ".join(text[mark.start : mark.end] for mark in marks).translate(_LINE_BREAKS)
-    if found[4] is not None and covered != found[4].translate(_LINE_BREAKS):
+    if covered != found[4].translate(_LINE_BREAKS):
         raise Malformed(
             f"{shorten(found[4])} at {found[3]}, where the text has {shorten(covered)}", "the text that was annotated"
         )

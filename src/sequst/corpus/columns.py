@@ -79,6 +79,8 @@ def blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
 def _malformed(fields: list[str], width: int, layout: Layout, tagged: bool) -> tuple[str, str] | None:
     """(found, expected) of a row that cannot be read."""
     row = shorten("\t".join(fields))
+    if any("\r" in field for field in fields):
+        return f"a carriage return in {row}", "lines that end with a line feed; convert it, e.g. tr '\\r' '\\n'"
     needed = max(_columns_for(layout.word), _columns_for(layout.tag), 2) if tagged else _columns_for(layout.word)
     if len(fields) < needed:
         what = "a word and its tag" if tagged else "a word"

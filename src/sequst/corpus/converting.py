@@ -16,8 +16,12 @@ from sequst.corpus.writing import is_cut_by_rule, write_sentences
 from sequst.errors import SequstError, UsageError
 from sequst.files import require_free, require_writable
 
-_NO_PLACE: dict[Format, tuple[str, ...]] = {"conll": ("ids", "texts"), "datasets": ("texts",), "text": ("ids",)}
-"""What formats of words, or of lines, do not hold."""
+_CUT = "words as they were cut"
+_NO_PLACE: dict[Format, tuple[str, ...]] = {
+    "conll": ("ids", "texts"), "datasets": ("texts",), "text": ("ids", _CUT), "brat": (_CUT,), "labelstudio": (_CUT,),
+    "doccano": (_CUT,), "argilla": (_CUT,), "jsonl": ("texts of words that we would cut in another way",),
+}  # fmt: skip
+"""What formats of words, of texts or of lines do not hold."""
 _LINE_BREAKS = str.maketrans("\r\n", "  ")
 
 
@@ -40,9 +44,11 @@ class Conversion:
         given = {
             "ids": any(sentence.id != number for number, sentence in enumerate(self.reading.sentences, 1)),
             "texts": any(sentence.text is not None for sentence in self.sentences),
+            "words as they were cut": not all(map(is_cut_by_rule, self.sentences)),
+            "texts of words that we would cut in another way": any(
+                sentence.text is not None and not is_cut_by_rule(sentence) for sentence in self.sentences
+            ),
         }
-        if self.written.format == "jsonl" and any(s.text is not None and not is_cut_by_rule(s) for s in self.sentences):
-            return "texts whose words are cut in another way than ours"
         return " and ".join(name for name in _NO_PLACE.get(self.written.format, ()) if given[name])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sequst.corpus.annotated import Annotated, Loss, mark_of
 from sequst.corpus.columns import TagUse
-from sequst.corpus.records import SEPARATORS, Ids, Malformed, Remark, id_of
+from sequst.corpus.records import SEPARATORS, Ids, Malformed, Remark, is_small
 from sequst.corpus.sentence import Sentence, Source
 from sequst.corpus.tags import spans
 from sequst.errors import shorten
@@ -35,20 +35,21 @@ def read_docbin(source: Input, tag_use: TagUse, report: Report, remark: Remark) 
 
 
 def _record(doc: Any, tag_use: TagUse, ordinal: int, place: Source, ids: Ids) -> Annotated:
-    id_ = id_of(doc.user_data.get("id"), ordinal)
-    ids.add(id_, place)
+    id_ = ids.of(doc.user_data.get("id"), ordinal, place)
     words = tuple((token.idx, token.idx + len(token.text)) for token in doc if token.text.strip())
     for start, end in words:
         if SEPARATORS.search(doc.text[start:end]):
             raise Malformed(f"token {shorten(doc.text[start:end])}", "tokens without tabs and line ends in them")
-    if tag_use == "ignored" or not doc.has_annotation("ENT_IOB"):
+    if tag_use == "ignored":
         return Annotated(doc.text, None, id_, place, words)
-    marks = tuple(mark_of(doc.text, entity.start_char, entity.end_char, entity.label_) for entity in doc.ents)
     losses = [
         Loss(f"{span.label_} {shorten(span.text)} of the span group {group}", "left out")
         for group, members in doc.spans.items()
         for span in members
     ]
+    if not doc.has_annotation("ENT_IOB"):
+        return Annotated(doc.text, None, id_, place, words, tuple(losses))
+    marks = tuple(mark_of(doc.text, entity.start_char, entity.end_char, entity.label_) for entity in doc.ents)
     unknown = sum(not token.ent_iob_ for token in doc)
     if unknown:
         losses.append(Loss(f"{unknown} tokens whose entity is unknown", "read as no entity"))
@@ -86,7 +87,7 @@ def _doc(sentence: Sentence, tokens: Any, vocab: Any) -> Any:
         at = end
     doc = tokens.Doc(vocab, words=words, spaces=spaces)
     if sentence.id is not None:
-        doc.user_data["id"] = sentence.id
+        doc.user_data["id"] = sentence.id if is_small(sentence.id) else str(sentence.id)
     if sentence.tags is not None:
         found = spans(sentence.tags)
         doc.set_ents([tokens.Span(doc, places[s.start], places[s.end - 1] + 1, label=s.type) for s in found])

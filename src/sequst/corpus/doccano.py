@@ -8,7 +8,7 @@ from typing import Any
 
 from sequst.corpus.annotated import Annotated, Loss, Mark, mark_of, marks_of
 from sequst.corpus.columns import TagUse
-from sequst.corpus.records import Ids, Malformed, Remark, each_of, id_of, list_of, objects_of_lines, text_of
+from sequst.corpus.records import Ids, Malformed, Remark, each_of, list_of, objects_of_lines, text_of
 from sequst.corpus.sentence import Sentence, Source
 from sequst.corpus.units import Claim, Counted, counted_in, to_code_points
 from sequst.errors import shorten
@@ -59,8 +59,7 @@ def _parts(item: Any) -> tuple[Any, Any, Any]:
 
 def _record(record: dict[str, Any], ordinal: int, place: Source, ids: Ids, tag_use: TagUse, counted: Counted) -> Annotated:
     text = text_of(record.get("text"))
-    id_ = id_of(record.get("id"), ordinal)
-    ids.add(id_, place)
+    id_ = ids.of(record.get("id"), ordinal, place)
     items = None if tag_use == "ignored" else _items(record)
     if items is None:
         return Annotated(text, None, id_, place)

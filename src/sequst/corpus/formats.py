@@ -101,13 +101,17 @@ def guess(source: Input, format: str = "auto", word_column: int | None = None, t
         chosen, reason = _by_content(source.head(), may_be_jsonl=extension != ".txt")
     if format == "auto" and chosen == "jsonl":
         chosen, reason = _by_keys(source.head()) or (chosen, reason)
-    if format == "auto" and extension == ".json" and _has_fields(source.head()):
+    if format == "auto" and chosen == "labelstudio" and _has_fields(source.head()):
         chosen, reason = "argilla", "by its content: there are fields"
     layout = Layout(0 if word_column is None else word_column, -1 if tag_column is None else tag_column)
     if chosen == "conll" and word_column is None and tag_column is None:
         if _tag_comes_first(source.head()):
             layout, reason = Layout(word=1, tag=0), f"{reason}; rows begin with their tag"
     return Guess(chosen, layout, reason)
+
+
+_JSON_LIST = re.compile(r"""\s*\[\s*(\{\s*["}]|$)""")
+"""The beginning of a list of records."""
 
 
 def _by_content(lines: Iterable[str], may_be_jsonl: bool) -> tuple[Format, str]:
@@ -125,6 +129,8 @@ def _by_content(lines: Iterable[str], may_be_jsonl: bool) -> tuple[Format, str]:
             continue
         if may_be_jsonl and not rows and line.lstrip().startswith("{"):
             return "jsonl", f"by its content: line {number} begins with {{"
+        if may_be_jsonl and not rows and _JSON_LIST.match(line):
+            return "labelstudio", f"by its content: line {number} begins a list"
         if len(fields) < 2 or not is_tag(fields[-1]):
             return "text", f"by its content: line {number}, {shorten(line, 40)}, does not end in a tag"
         separated = separated or rows > 0 or "\t" in line

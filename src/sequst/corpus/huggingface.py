@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sequst.corpus.columns import TagUse
-from sequst.corpus.records import SEPARATORS, Malformed, Remark, id_of, require_text
+from sequst.corpus.records import SEPARATORS, Malformed, Remark, id_of, is_small, require_text
 from sequst.corpus.sentence import Sentence, Source
 from sequst.corpus.tags import is_tag, types_of
 from sequst.errors import DataError, Problem, UsageError, shorten
@@ -123,7 +123,7 @@ def write_dataset(path: Path, sentences: Sequence[Sentence]) -> None:
     types = types_of(sentence.tags for sentence in sentences if sentence.tags is not None)
     names = ["O", *(f"{letter}-{type_}" for type_ in types for letter in "BI")]
     numbers = {name: number for number, name in enumerate(names)}
-    whole = all(isinstance(sentence.id, int) for sentence in sentences)
+    whole = all(isinstance(sentence.id, int) and is_small(sentence.id) for sentence in sentences)
     features = datasets.Features(
         {
             "id": datasets.Value("int64" if whole else "string"),

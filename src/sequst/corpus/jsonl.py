@@ -101,7 +101,10 @@ def _tags_from_spans(value: Any, text: str, offsets: Offsets) -> tuple[str, ...]
     found = sorted((_span(item, text, offsets) for item in value), key=lambda span: span.start)
     for left, right in itertools.pairwise(found):
         if right.start < left.end:
-            raise Malformed(f"overlapping spans, {left.type} and {right.type}", "spans that do not share a word")
+            raise Malformed(
+                f"overlapping spans, {left.type} and {right.type}",
+                "spans that do not share a word; `sequst convert --on-conflict` drops or trims some",
+            )
     return tags_of(found, len(offsets))
 
 

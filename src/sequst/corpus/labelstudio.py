@@ -8,7 +8,7 @@ from typing import Any
 
 from sequst.corpus.annotated import Annotated, Loss, Mark, mark_of, marks_of
 from sequst.corpus.columns import TagUse
-from sequst.corpus.records import Ids, Malformed, Remark, each_of, id_of, list_of, objects_of_list, the_text
+from sequst.corpus.records import Ids, Malformed, Remark, each_of, list_of, objects_of_list, the_text
 from sequst.corpus.sentence import Sentence, Source
 from sequst.corpus.units import Claim, Counted, counted_in, to_code_points
 from sequst.errors import shorten
@@ -26,7 +26,8 @@ def read_labelstudio(source: Input, tag_use: TagUse, report: Report, remark: Rem
     if tag_use != "ignored":
         claims = _claims([task for _, task in objects])
         counted = counted_in(source.name, claims, remark, ", as older versions of Label Studio do")
-    yield from each_of(objects, functools.partial(_record, tag_use=tag_use, counted=counted), report)
+    by_data = _are_ids([task for _, task in objects])
+    yield from each_of(objects, functools.partial(_record, tag_use=tag_use, counted=counted, by_data=by_data), report)
 
 
 def _claims(tasks: list[dict[str, Any]]) -> Iterator[Claim]:
@@ -45,12 +46,21 @@ def _claims(tasks: list[dict[str, Any]]) -> Iterator[Claim]:
             continue
 
 
-def _record(task: dict[str, Any], ordinal: int, place: Source, ids: Ids, tag_use: TagUse, counted: Counted) -> Annotated:
+def _are_ids(tasks: list[dict[str, Any]]) -> bool:
+    """Whether the ids among the data, where `convert` puts ours, tell tasks apart; else they are of something that tasks share,
+    such as a document, and the tasks have their own."""
+    given = [str(task["data"].get("id")) for task in tasks if isinstance(task.get("data"), dict) and "id" in task["data"]]
+    own = [str(task["id"]) for task in tasks if "id" in task]
+    return len(set(given)) == len(given) or len(own) < len(tasks) or len(set(own)) < len(own)
+
+
+def _record(
+    task: dict[str, Any], ordinal: int, place: Source, ids: Ids, tag_use: TagUse, counted: Counted, by_data: bool
+) -> Annotated:
     if "data" not in task:
         raise Malformed(f"the keys {', '.join(map(shorten, task)) or 'none'}", _SHAPES)
     text = the_text(task["data"], "data")
-    id_ = id_of(task["data"].get("id", task.get("id")), ordinal)
-    ids.add(id_, place)
+    id_ = ids.of(task["data"].get("id", task.get("id")) if by_data else task.get("id"), ordinal, place)
     if tag_use == "ignored":
         return Annotated(text, None, id_, place)
     losses: list[Loss] = []
@@ -95,7 +105,7 @@ def _marks(result: Any, text: str, counted: Counted, losses: list[Loss]) -> tupl
             start, end = to_code_points(text, start, end)
         mark = mark_of(text, start, end, labels[0])
         said, there = value.get("text"), text[mark.start : mark.end]
-        if isinstance(said, str) and said.split() != there.split():
+        if isinstance(said, str) and said.replace("\\n", " ").split() != there.replace("\\n", " ").split():
             raise Malformed(f"a region of {shorten(said)} where {shorten(there)} stands", "offsets of the text that it names")
         marks.append(mark)
         if len(labels) > 1:

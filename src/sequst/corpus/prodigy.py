@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sequst.corpus.annotated import Annotated, Loss, Mark, mark_of, marks_of
 from sequst.corpus.columns import TagUse
-from sequst.corpus.records import SEPARATORS, Ids, Malformed, Remark, each_of, id_of, list_of, objects_of_lines, text_of
+from sequst.corpus.records import SEPARATORS, Ids, Malformed, Remark, each_of, list_of, objects_of_lines, text_of
 from sequst.corpus.sentence import Offsets, Sentence, Source
 from sequst.corpus.tags import spans
 from sequst.errors import shorten
@@ -25,8 +26,7 @@ def read_prodigy(source: Input, tag_use: TagUse, report: Report, remark: Remark)
 def _record(record: dict[str, Any], ordinal: int, place: Source, ids: Ids, tag_use: TagUse) -> Annotated:
     text = text_of(record.get("text"))
     meta = record.get("meta")
-    id_ = id_of(meta.get("id") if isinstance(meta, dict) else None, ordinal)
-    ids.add(id_, place)
+    id_ = ids.of(meta.get("id") if isinstance(meta, dict) else None, ordinal, place)
     given = record.get("tokens")
     tokens = None if given is None else _tokens(list_of(given, "tokens"), text)
     words = None if tokens is None else tuple(token for token in tokens if text[slice(*token)].strip())
@@ -59,6 +59,10 @@ def _tokens(given: list[Any], text: str) -> Offsets:
         if covered.strip() and SEPARATORS.search(covered):
             raise Malformed(f"token {shorten(token)}", "tokens without tabs and line ends in them")
         tokens.append((start, end))
+    between = [text[end:start] for (_, end), (start, _) in itertools.pairwise([(0, 0), *tokens, (len(text), len(text))])]
+    for left_out in between:
+        if left_out.strip():
+            raise Malformed(f"{shorten(left_out.strip())} in no token", "tokens for all of the text but white space")
     return tuple(tokens)
 
 

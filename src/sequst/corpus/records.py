@@ -115,16 +115,23 @@ def list_of(value: Any, what: str) -> list[Any]:
     return value
 
 
+def is_small(id_: str | int | None) -> bool:
+    """Whether it is a number that a file of numbers of 64 bits can hold, or none at all."""
+    return not isinstance(id_, int) or abs(id_) < 2**63
+
+
 class Ids:
-    """The ids of a file, which must all be different."""
+    """The ids that a file gives, which must all be different; a record without has its number, which may be somebody's id."""
 
     def __init__(self) -> None:
         self._first: dict[str | int, Source] = {}
 
-    def add(self, id_: str | int, place: Source) -> None:
-        first = self._first.setdefault(id_, place)
+    def of(self, value: Any, ordinal: int, place: Source) -> str | int:
+        id_ = id_of(value, ordinal)
+        first = place if value is None else self._first.setdefault(id_, place)
         if first is not place:
             raise Malformed(f"the id {shorten(id_)} again", f"an id of its own: {first} has this one")
+        return id_
 
 
 def each_of(

@@ -86,13 +86,14 @@ def tasks(format: str, sentences: Iterable[tuple[Sentence, Sequence[float] | Non
 
 
 def is_cut_by_rule(sentence: Sentence) -> bool:
-    """Whether our own rule cuts its text into these words."""
-    return sentence.text is not None and tuple(split_words(sentence.text)) == sentence.offsets
+    """Whether our own rule cuts its text, or its words with spaces between, into these words."""
+    text, offsets = sentence.as_text()
+    return tuple(split_words(text)) == tuple(offsets)
 
 
 def _text_or_words(sentence: Sentence) -> str:
     """A JSON line with the text, where our rule cuts it into these words, or else with the words."""
-    if not is_cut_by_rule(sentence):
+    if sentence.text is None or not is_cut_by_rule(sentence):
         return jsonl_line(sentence)
     text, marks = marks_of(sentence)
     record: dict[str, object] = {"text": text} if sentence.id is None else {"id": sentence.id, "text": text}

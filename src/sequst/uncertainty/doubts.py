@@ -78,12 +78,13 @@ class Suspect:
         return max(span.end for span in (self.given, self.alternative) if span is not None)
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form that `sequst suspects` writes; the line is that of the first word in question."""
+        """The JSON form that `sequst suspects` writes; the line is that of the first word in question, or there is a record."""
         source = self.sentence.source
         return {
             "kind": self.kind,
             "file": None if source is None else source.file,
-            "line": None if source is None else source.line_of(self.start),
+            "line": None if source is None or source.unit != "line" else source.line_of(self.start),
+            "record": None if source is None or source.unit == "line" else source.line,
             "sentence": self.number,
             "id": self.sentence.id,
             "start": self.start,
