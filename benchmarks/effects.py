@@ -19,6 +19,9 @@ import numpy as np
 from sequst.evaluation.paired import t_tail
 from sequst.experiments.results import read_findings, read_results
 
+FIRST = ("adapt", "teacher", "ensemble.teachers", "head", "valid_tags", "standardise")
+"""Settings that the first teacher knows of."""
+
 
 def changes(line: dict[str, Any], base: set[str]) -> set[str]:
     return set(line["recipe"].split()) - base - {"default"}
@@ -77,8 +80,8 @@ def main() -> None:
     lines = read_results(options.results)
     first = [line for line in read_findings(options.results, "rounds") if line["round"] == 0 and line.get("f1") is not None]
     tables = {"after the last round": effects(lines, base)}
-    if len({(line["dataset"], line["seed"], line["f1"]) for line in first}) > len({(e["dataset"], e["seed"]) for e in first}):
-        tables["first teacher"] = effects(first, base)  # which no change reaches where all are the same
+    if first and any(name.startswith(FIRST) for line in lines for name in changes(line, base)):
+        tables["first teacher"] = effects(first, base)
     for name, rows in tables.items():
         print(f"{name}, {len(first if name == 'first teacher' else lines)} runs")
         for row in rows:

@@ -1,4 +1,5 @@
-"""Whether a pool of any size can be annotated: seconds and memory of `sequst predict --uncertainty`, from disk and to disk.
+"""Whether a pool of any size can be annotated, or chosen from: seconds and memory of `sequst predict --uncertainty`, or of
+`sequst next`, from disk and to disk.
 
 python benchmarks/memory.py [--json FILE] [--sentences N] [--passes T] [--verb predict|next]
 
@@ -62,7 +63,7 @@ def write_sentences(path: Path, count: int) -> None:
             file.writelines(jsonl_line(sentence.without_tags()) + "\n" for sentence in some)
 
 
-def annotate(verb: str, model: Path, source: Path, passes: int) -> tuple[float, list[tuple[float, float]]]:
+def run_verb(verb: str, model: Path, source: Path, passes: int) -> tuple[float, list[tuple[float, float]]]:
     """(seconds, (seconds since the beginning, MB of resident memory)...) of the verb on a file."""
     output = source.with_suffix(".out.jsonl")
     command = [sys.executable, "-m", "sequst", verb, str(model), str(source), "--output", str(output)]
@@ -111,7 +112,7 @@ def measure(folder: Path, sentences: int, passes: int, verb: str) -> dict[str, A
     found: dict[str, tuple[float, list[tuple[float, float]]]] = {}
     for name, count in (("one", 1), ("tenth", sentences // 10), ("all", sentences)):
         write_sentences(folder / f"{name}.jsonl", count)
-        found[name] = annotate(verb, model, folder / f"{name}.jsonl", passes)
+        found[name] = run_verb(verb, model, folder / f"{name}.jsonl", passes)
     start, loaded = found["one"][0], max(memory for _, memory in found["one"][1])
     seconds, samples = found["all"]
     tenths = [min(samples, key=lambda sample: abs(sample[0] - seconds * part / 10))[1] for part in range(1, 10)]

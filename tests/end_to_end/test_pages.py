@@ -27,7 +27,7 @@ EXTRAS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8
 PAGES = sorted({REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")})
 OWN_TESTS = {"use-your-annotation-tool.md", "choose-what-to-label.md", "find-wrong-labels.md"}
 """Pages whose blocks are run, and looked at, in tests of their own."""
-ELSEWHERE = ("ls ", "nvidia-cuda-mps-control", "python benchmarks/")
+ELSEWHERE = ("ls ", "nvidia-cuda-mps-control")
 """Lines that show, or set up, a machine."""
 LONG = ("experiment run screening", "demo ", "vectors=glove", "--download", "--engine")
 """Commands that take hours, a network, a cluster or what is not installed: that they are understood is all that is tried."""
@@ -129,6 +129,9 @@ def set_up(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
         assert extra[1] in EXTRAS if extra else words[2] == "." or f"ENCODER := {words[-1]}\n" in makefile, line
     elif words[0] == "make":
         assert re.search(rf"^{words[1]}: ", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE), line
+    elif words[0] == "python":
+        script = (REPOSITORY / words[1]).read_text(encoding="utf-8")
+        assert all(re.search(rf"{flag}\b", script) for flag in words if flag.startswith("--")), line
     elif words[0] == "tensorboard":
         assert list((folder / words[2]).rglob("events.*")), line
     else:
@@ -150,7 +153,8 @@ def run(line: str, sequst: Callable[..., Any], folder: Path) -> None:
         (folder / words[-1]).write_text(words[1].replace("\\n", "\n"))
         return
     if words[0] in ("shuf", "cat"):
-        rows = [row for name in words[1:-2] if (folder / name).is_file() for row in (folder / name).open()]
+        names = words[3:-2] if words[0] == "shuf" else words[1:-2]  # shuf -n 200 FILE > FILE
+        rows = [row for name in names for row in (folder / name).open()]
         (folder / words[-1]).write_text("".join(rows[: int(words[2])] if words[0] == "shuf" else rows))
         return
     if words[0] == "--set":
