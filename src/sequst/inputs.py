@@ -51,7 +51,8 @@ class Input:
         try:
             file = cast(io.BufferedReader, self._path.open("rb", buffering=_BUFFER))
         except FileNotFoundError:
-            raise UsageError(f"{self.name}: no such file") from None
+            hub = "" if self._path.suffix else "; for a dataset of that name on the hub, say that its format is datasets"
+            raise UsageError(f"{self.name}: no such file{hub}") from None
         except OSError as error:
             raise UsageError(f"{self.name}: cannot be opened ({error.strerror})") from None
         if self._path.is_file():

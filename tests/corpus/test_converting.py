@@ -639,3 +639,25 @@ def test_datasets_as_folder_and_parquet(tmp_path: Path, write: Write) -> None:
 def test_datasets_that_are_none(tmp_path: Path, write: Write) -> None:
     pytest.importorskip("datasets")
     assert "no dataset" in str(read_file(write("a.parquet", b"PAR1")).problems[0])
+
+
+def test_datasets_as_they_lie_on_the_hub(tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of parquet files, by split; a configuration by its name."""
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    convert(write("a.conll", "Anna\tB-PER\nsings\tO\n"), tmp_path / "a.parquet")
+    for split in ("train", "test"):
+        (tmp_path / "cloned" / "data").mkdir(parents=True, exist_ok=True)
+        shutil.copy(tmp_path / "a.parquet", tmp_path / "cloned" / "data" / f"{split}-00000-of-00001.parquet")
+    assert [s.tags for s in read(f"{tmp_path}/cloned#test")] == [("B-PER", "O")]
+    asked = []
+
+    def load_dataset(name: str, configuration: str | None) -> Any:
+        asked.append((name, configuration))
+        return datasets.Dataset.from_dict({"tokens": [["Hi"]], "ner_tags": [["O"]]})
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    assert [s.words for s in read("somebody/theirs:english#train", format="datasets")] == [("Hi",)]
+    assert asked == [("somebody/theirs", "english")]
+    with pytest.raises(UsageError, match="no such file; for a dataset of that name on the hub"):
+        read("somebody/theirs")

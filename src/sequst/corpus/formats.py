@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 from sequst.corpus.columns import DOCUMENT_START, Layout, fields_of, is_blank
 from sequst.corpus.doccano import LABEL_KEYS
-from sequst.corpus.huggingface import place_and_split
+from sequst.corpus.huggingface import SAVED, place_and_split
 from sequst.corpus.tags import is_tag
 from sequst.errors import UsageError, nearest, shorten
 from sequst.inputs import Input, Place
@@ -31,9 +31,9 @@ _BY_EXTENSION: dict[str, Format] = {
     ".parquet": "datasets",
 }
 _OF_PRODIGY = ("answer", "tokens", "_input_hash", "_task_hash")
-_DATASET_FILES = ("dataset_info.json", "dataset_dict.json")
 
 
+_IN_FOLDERS: tuple[tuple[str, Format], ...] = (("*.ann", "brat"), ("*.parquet", "datasets"))
 LOOKED_AT = 10_000
 """Lines that decide whether the tag comes first."""
 
@@ -63,11 +63,14 @@ def open_input(path: str | Path, name: str | None = None, format: str = "auto") 
 
 def _of_folder(folder: Path) -> tuple[Format, str] | None:
     """What a folder holds; None where it is nothing that is read as a whole."""
-    for name in _DATASET_FILES:
+    for name in SAVED:
         if (folder / name).is_file():
             return "datasets", f"by its content: there is a {name}"
-    found = next(folder.rglob("*.ann"), None)
-    return None if found is None else ("brat", f"by its content: there is {found.name}")
+    for pattern, format in _IN_FOLDERS:
+        found = next(folder.rglob(pattern), None)
+        if found is not None:
+            return format, f"by its content: there is {found.name}"
+    return None
 
 
 def guess_output(path: str | Path, format: str = "auto") -> Guess:

@@ -1,6 +1,7 @@
 """Hugging Face datasets: a saved folder, a parquet file or a name on the hub, with `tokens` and `ner_tags`.
 
-Tags are strings, or numbers of a `ClassLabel` whose names are tags. NAME#SPLIT takes one split of several.
+Tags are strings, or numbers of a `ClassLabel` whose names are tags. NAME#SPLIT takes one split of several, and
+NAME:CONFIGURATION one configuration.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from sequst.inputs import Input, Place, Report
 
 WORD_COLUMNS = ("tokens", "words")
 TAG_COLUMNS = ("ner_tags", "tags")
+SAVED = ("dataset_info.json", "dataset_dict.json")
+"""One of these is in a folder that a dataset was saved to."""
 
 
 def place_and_split(path: str | Path) -> tuple[Path, str]:
@@ -66,10 +69,18 @@ def _load(source: Input, report: Report) -> Any:
         if path.is_file():
             parquet, arrow = needed("pyarrow.parquet", "datasets"), needed("pyarrow", "datasets")
             return datasets.Dataset(parquet.read_table(arrow.BufferReader(source.data(report))))
-        loaded = datasets.load_from_disk(name) if path.is_dir() else datasets.load_dataset(name)
+        if any((path / saved).is_file() for saved in SAVED):
+            loaded = datasets.load_from_disk(name)
+        else:
+            place, _, configuration = (name, "", "") if path.exists() else name.partition(":")
+            loaded = datasets.load_dataset(place, configuration or None)
     except Exception as error:  # of the disk, of the net, of Arrow
-        expected = "a folder of save_to_disk, a parquet file, or the name of a dataset that can be had"
-        report(Source(source.name, 1, unit="record").problem(f"no dataset ({shorten(str(error))})", expected))
+        expected = (
+            "a folder of save_to_disk or of parquet files, a parquet file, or the name of a dataset that can be had; "
+            "where it has several configurations, NAME:CONFIGURATION"
+        )
+        told = " ".join(str(error).split())[:300]
+        report(Source(source.name, 1, unit="record").problem(f"no dataset ({told})", expected))
         return None
     if not isinstance(loaded, dict):
         return loaded
