@@ -178,20 +178,27 @@ def write_json(path: str | Path, value: Any) -> None:
 
 
 @contextlib.contextmanager
-def atomic_folder(path: str | Path, replace: bool = False) -> Iterator[Path]:
-    """Fill a folder that appears under its name only when it is whole; with `replace`, in place of what was there."""
-    path = Path(path).absolute()
+def atomic_folder(path: str | Path, replaces: str | None = None) -> Iterator[Path]:
+    """Fill a folder that appears under its name only when it is whole.
+
+    With `replaces`, the name of a file, it takes the place of a folder that is empty or has this file, which marks it as ours;
+    anything else that is there is an error before anything is written. A link is followed.
+    """
+    path = Path(path).resolve() if Path(path).is_symlink() else Path(path).absolute()
     with explained(path):
         temporary, old = _temporary(path), _temporary(path, "old")
         path.parent.mkdir(parents=True, exist_ok=True)
         _clear_up(path)
+        if replaces is not None:
+            _require_ours(path, replaces)
         try:
             temporary.mkdir()
             yield temporary
             for file in temporary.rglob("*"):
                 if file.is_file():
                     _sync(file)
-            if replace and path.exists():
+            if replaces is not None and path.exists():
+                _require_ours(path, replaces)  # or has become another's meanwhile
                 path.rename(old)
             temporary.rename(path)  # fails where somebody has put something there meanwhile
             shutil.rmtree(old, ignore_errors=True)
@@ -199,8 +206,16 @@ def atomic_folder(path: str | Path, replace: bool = False) -> Iterator[Path]:
             raise type(error)(str(error).replace(str(temporary), str(path))) from error
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-            if old.exists():
+            if old.exists() and not path.exists():
                 old.rename(path)
+
+
+def _require_ours(path: Path, mark: str) -> None:
+    """An error where something is at this place that is neither an empty folder nor one that has the mark."""
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{path} is a file; name a folder that does not exist yet")
+    if path.is_dir() and any(path.iterdir()) and not (path / mark).is_file():
+        raise UsageError(f"{path} is not empty and has no {mark}, so it is not replaced; name another folder or empty this one")
 
 
 def lock(path: Path, taken: str) -> IO[str]:

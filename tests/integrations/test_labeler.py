@@ -56,6 +56,21 @@ def test_it_is_saved_and_loaded(fitted: Labeler, split: Split, tiny_encoder: str
     assert Labeler.load(tmp_path / "again").predict(text) == fitted.predict(text)
 
 
+def test_it_is_saved_over_a_model_and_over_nothing_else(fitted: Labeler, tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "thesis.txt").write_text("x")
+    (tmp_path / "afile").write_text("y")
+    fitted.save(tmp_path / "model")
+    for labeler in (fitted, Labeler.load(tmp_path / "model")):
+        with pytest.raises(UsageError, match="is not replaced; name another folder"):
+            labeler.save(tmp_path / "precious")
+        with pytest.raises(UsageError, match="afile is a file"):
+            labeler.save(tmp_path / "afile")
+        labeler.save(tmp_path / "model")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["afile", "model", "precious"]
+    assert [path.read_text() for path in (tmp_path / "precious" / "thesis.txt", tmp_path / "afile")] == ["x", "y"]
+
+
 def test_without_unlabelled_text_it_fine_tunes_and_takes_pairs(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
     labeler = Labeler(encoder=tiny_encoder, settings={"teacher": QUICK}, output=tmp_path / "run")
     labeler.fit([(list(s.words), list(s.tags or ())) for s in split.labeled])

@@ -80,12 +80,13 @@ class Labeler:
         return evaluate(self.tagger_, file.read("required")[0] if isinstance(file, DataFile) else file).total.f1
 
     def save(self, folder: str | Path) -> None:
-        """Write the model's folder, which `load`, `sequst predict` and, for most, transformers read."""
+        """Write the model's folder, which `load`, `sequst predict` and, for most, transformers read. A model that is there is
+        replaced; a folder of other things is an error."""
         tagger = self.tagger_
         if self.run_ is None:
             tagger.save(folder, dict(self._facts))
             return
-        with atomic_folder(folder, replace=True) as temporary:
+        with atomic_folder(folder, replaces=FACTS) as temporary:
             shutil.copytree(self.run_.path / "model", temporary, dirs_exist_ok=True)
 
     def push_to_hub(self, name: str, *, private: bool = False, token: str | None = None) -> str:
