@@ -86,7 +86,7 @@ class Labeler:
         if self.run_ is None:
             tagger.save(folder, dict(self._facts))
             return
-        with atomic_folder(folder, replaces=FACTS) as temporary:
+        with atomic_folder(folder, replaces=(FACTS,)) as temporary:
             shutil.copytree(self.run_.path / "model", temporary, dirs_exist_ok=True)
 
     def push_to_hub(self, name: str, *, private: bool = False, token: str | None = None) -> str:

@@ -43,7 +43,7 @@ def save(tagger: Tagger, folder: str | Path, about: dict[str, Any]) -> None:
         "labels": tagger.labels,
         "trust": tagger.trust.to_dict(),
     }
-    with atomic_folder(folder, replaces=FACTS) as temporary:
+    with atomic_folder(folder, replaces=(FACTS,)) as temporary:
         tagger.encoder.save(temporary, tagger.head.folded())
         if isinstance(tagger.head, SoftmaxHead):
             facts["valid"] = tagger.head.valid

@@ -120,11 +120,16 @@ def test_an_export_is_written_over_an_export_and_over_nothing_else(
     (tmp_path / "precious" / "thesis.txt").write_text("x")
     (tmp_path / "afile").write_text("y")
     tagger = make_tagger(tiny_encoder)
+    tagger.save(tmp_path / "model")
     export(tagger, tmp_path / "onnx")
     export(tagger, tmp_path / "onnx")
     quantise(tmp_path / "onnx", tmp_path / "onnx")
     assert OnnxTagger.load(tmp_path / "onnx").precision == "int8"
-    for name, told in (("precious", "is not replaced; name another folder"), ("afile", "is a file")):
+    for name, told in (
+        ("precious", r"has no sequst\.json, so it is not replaced; name another folder"),
+        ("afile", "is a file"),
+        ("model", r"has no model\.onnx, so it is not replaced"),
+    ):
         with pytest.raises(UsageError, match=told):
             export(tagger, tmp_path / name)
         with pytest.raises(UsageError, match=told):

@@ -67,7 +67,7 @@ def export(tagger: Tagger, folder: str | Path) -> None:
         trust=tagger.trust,
         transitions=transitions is not None,
     )
-    with atomic_folder(folder, replaces=FACTS) as temporary:
+    with atomic_folder(folder, replaces=(FACTS, GRAPH)) as temporary:
         _write_graph(tagger, temporary / GRAPH)
         splitter.backend.save(str(temporary / TOKENIZER))
         if transitions is not None:
@@ -81,7 +81,7 @@ def quantise(exported: str | Path, folder: str | Path) -> None:
     exported = Path(exported)
     quantisation = needed("onnxruntime.quantization", "onnx")
     facts = dataclasses.replace(Facts.load(exported), precision="int8")
-    with atomic_folder(folder, replaces=FACTS) as temporary:
+    with atomic_folder(folder, replaces=(FACTS, GRAPH)) as temporary:
         for name in (TOKENIZER, TRANSITIONS) if facts.transitions else (TOKENIZER,):
             shutil.copy(exported / name, temporary)
         with _silence():
