@@ -37,8 +37,8 @@ class Labeler:
     """`fit(labeled, unlabeled)`, then `predict`, `score`, `save`.
 
     `settings` are all others by name, nested or dotted: `{"teacher.epochs": 3}`. Those that are arguments too, as seed and head
-    are, count where the argument is left at its default; where it is not, and says something else, `fit` is an error. The run is
-    kept in `output`, or thrown away with the labeler. `progress` shows bars: in a notebook unless told otherwise.
+    are, count where the argument is left at its default; where it is not, and says something else, `fit` is an error. The run
+    is kept in `output`, or thrown away with the labeler. `progress` shows bars: in a notebook unless told otherwise.
     """
 
     def __init__(
