@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sequst import files
-from sequst.errors import SequstError
+from sequst.errors import SequstError, UsageError
 from sequst.files import _host, atomic_folder, atomic_text, write_together
 
 
@@ -23,7 +24,7 @@ def test_a_folder_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: pyt
         rename(self, target)
 
     monkeypatch.setattr(Path, "rename", refuse)
-    with pytest.raises(SequstError, match="Input/output error"), atomic_folder(tmp_path / "model", replace=True) as folder:
+    with pytest.raises(SequstError, match="Input/output error"), atomic_folder(tmp_path / "model", ("weights",)) as folder:
         (folder / "weights").write_text("new")
     assert (tmp_path / "model" / "weights").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
@@ -34,7 +35,7 @@ def test_what_a_killed_process_moved_aside_is_put_back(tmp_path: Path) -> None:
     (tmp_path / f".model.{_host()}.{dead}.old").mkdir()
     (tmp_path / f".model.{_host()}.{dead}.old" / "weights").write_text("old")
     (tmp_path / f".model.{_host()}.{dead}.tmp").mkdir()
-    with pytest.raises(RuntimeError), atomic_folder(tmp_path / "model", replace=True):
+    with pytest.raises(RuntimeError), atomic_folder(tmp_path / "model", replaces=("weights",)):
         raise RuntimeError
     assert (tmp_path / "model" / "weights").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
@@ -54,6 +55,34 @@ def test_a_folder_is_not_replaced_unasked(tmp_path: Path) -> None:
     with pytest.raises(SequstError, match="not empty"), atomic_folder(tmp_path / "taken"):
         pass
     assert (tmp_path / "taken" / "precious").read_text() == "x"
+
+
+def test_only_an_empty_folder_or_a_marked_one_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "thesis.txt").write_text("x")
+    (tmp_path / "afile").write_text("y")
+    (tmp_path / "link").symlink_to(tmp_path / "afile")
+    for name, told in (("precious", "is not empty and has no mark"), ("afile", "is a file"), ("link", "is a file")):
+        with pytest.raises(UsageError, match=told), atomic_folder(tmp_path / name, replaces=("mark",)):
+            pytest.fail("it is told before the work")
+    assert (tmp_path / "precious" / "thesis.txt").read_text() == "x"
+    assert (tmp_path / "afile").read_text() == "y"
+    (tmp_path / "model").mkdir()
+    (tmp_path / "latest").symlink_to("model")
+    for name in ("model", "latest", "model"):
+        with atomic_folder(tmp_path / name, replaces=("mark",)) as folder:
+            (folder / "mark").write_text(name)
+        assert (tmp_path / "model" / "mark").read_text() == name
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["afile", "latest", "link", "model", "precious"]
+
+
+def test_what_is_put_there_meanwhile_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "thesis.txt").write_text("x")
+    with pytest.raises(UsageError, match="is not empty"), atomic_folder(tmp_path / "model", replaces=("mark",)):
+        shutil.copytree(tmp_path / "theirs", tmp_path / "model")
+    assert (tmp_path / "model" / "thesis.txt").read_text() == "x"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "theirs"]
 
 
 def test_a_text_file_that_breaks_off_is_not_there(tmp_path: Path) -> None:

@@ -178,29 +178,46 @@ def write_json(path: str | Path, value: Any) -> None:
 
 
 @contextlib.contextmanager
-def atomic_folder(path: str | Path, replace: bool = False) -> Iterator[Path]:
-    """Fill a folder that appears under its name only when it is whole; with `replace`, in place of what was there."""
-    path = Path(path).absolute()
+def atomic_folder(path: str | Path, replaces: tuple[str, ...] = ()) -> Iterator[Path]:
+    """Fill a folder that appears under its name only when it is whole.
+
+    With `replaces`, names of files, it takes the place of a folder that is empty or has all of these, which mark it as ours;
+    anything else that is there is an error before anything is written. A link is followed.
+    """
+    path = Path(path).resolve() if Path(path).is_symlink() else Path(path).absolute()
     with explained(path):
         temporary, old = _temporary(path), _temporary(path, "old")
         path.parent.mkdir(parents=True, exist_ok=True)
         _clear_up(path)
+        if replaces:
+            _require_ours(path, replaces)
         try:
             temporary.mkdir()
             yield temporary
             for file in temporary.rglob("*"):
                 if file.is_file():
                     _sync(file)
-            if replace and path.exists():
+            if replaces and path.exists():
+                _require_ours(path, replaces)  # somebody may have put something there meanwhile
                 path.rename(old)
-            temporary.rename(path)  # fails where somebody has put something there meanwhile
+            temporary.rename(path)  # fails where somebody has done so just now
             shutil.rmtree(old, ignore_errors=True)
         except SequstError as error:
             raise type(error)(str(error).replace(str(temporary), str(path))) from error
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-            if old.exists():
+            if old.exists() and not path.exists():
                 old.rename(path)
+
+
+def _require_ours(path: Path, marks: tuple[str, ...]) -> None:
+    """An error where something is at this place that is neither an empty folder nor one that has the marks."""
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{path} is a file; name a folder that does not exist yet")
+    missing = next((mark for mark in marks if not (path / mark).is_file()), None)
+    if path.is_dir() and any(path.iterdir()) and missing is not None:
+        found = f"{path} is not empty and has no {missing}"
+        raise UsageError(f"{found}, so it is not replaced; name another folder, or empty this one")
 
 
 def lock(path: Path, taken: str) -> IO[str]:

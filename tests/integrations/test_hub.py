@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from huggingface_hub.errors import HFValidationError, LocalTokenNotFoundError
 
@@ -56,6 +57,12 @@ def test_the_folder_goes_up_with_its_card(model: Path) -> None:
         (HFValidationError("bad"), UsageError, "write it as you/your-tagger"),
         (LocalTokenNotFoundError("no token"), UsageError, "hf auth login"),
         (OSError("no route\nto host"), SequstError, r"nothing or not all was uploaded \(no route\)"),
+        (
+            httpx.ConnectError("[Errno -3] no name\nfor it"),
+            SequstError,
+            r"not all was uploaded \(\[Errno -3\] no name\); try it again",
+        ),
+        (httpx.ReadTimeout(""), SequstError, r"nothing or not all was uploaded \(ReadTimeout\); try it again"),
     ],
 )
 def test_what_goes_wrong_is_said(

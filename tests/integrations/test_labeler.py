@@ -56,6 +56,21 @@ def test_it_is_saved_and_loaded(fitted: Labeler, split: Split, tiny_encoder: str
     assert Labeler.load(tmp_path / "again").predict(text) == fitted.predict(text)
 
 
+def test_it_is_saved_over_a_model_and_over_nothing_else(fitted: Labeler, tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "thesis.txt").write_text("x")
+    (tmp_path / "afile").write_text("y")
+    fitted.save(tmp_path / "model")
+    for labeler in (fitted, Labeler.load(tmp_path / "model")):
+        with pytest.raises(UsageError, match="is not replaced; name another folder"):
+            labeler.save(tmp_path / "precious")
+        with pytest.raises(UsageError, match="afile is a file"):
+            labeler.save(tmp_path / "afile")
+        labeler.save(tmp_path / "model")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["afile", "model", "precious"]
+    assert [path.read_text() for path in (tmp_path / "precious" / "thesis.txt", tmp_path / "afile")] == ["x", "y"]
+
+
 def test_without_unlabelled_text_it_fine_tunes_and_takes_pairs(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
     labeler = Labeler(encoder=tiny_encoder, settings={"teacher": QUICK}, output=tmp_path / "run")
     labeler.fit([(list(s.words), list(s.tags or ())) for s in split.labeled])
@@ -88,6 +103,25 @@ def test_arguments_are_given_back_and_changed() -> None:
         labeler.set_params(teacher__epoch=1).fit([(["a"], ["O"])])
 
 
+def test_settings_that_are_arguments_too_count() -> None:
+    labeler = Labeler(settings={"seed": 3, "head": "crf", "teacher.epochs": 2})
+    assert (labeler._settings().seed, labeler._settings().head, labeler._settings().method) == (3, "crf", "auto")
+    assert labeler.get_params()["seed"] == 12  # as it was given, which is what scikit-learn copies
+    assert Labeler(seed=3, settings={"seed": 3})._settings().seed == 3
+    with pytest.raises(UsageError, match="Labeler: seed=4, and seed 3 among its settings; give one of them"):
+        labeler.set_params(seed=4).fit([(["a"], ["O"])])
+    with pytest.raises(UsageError, match="Labeler: head='crf', and head 'softmax' among its settings"):
+        Labeler(head="crf", settings={"head": "softmax"}).fit([(["a"], ["O"])])
+
+
+def test_dropout_has_the_seed_of_the_settings(fitted: Labeler, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "model")
+    one, same, other = (Labeler.load(tmp_path / "model").set_params(seed=seed) for seed in (3, 12, 12))
+    same.set_params(settings={"seed": 3})
+    gains = [each.predict("Sydney plays.", uncertainty=True, passes=3).information_gains for each in (one, same, other)]
+    assert gains[0] == gains[1] != gains[2]
+
+
 def test_scikit_learn_takes_it_for_one_of_its_own() -> None:
     base = pytest.importorskip("sklearn.base")
     labeler = Labeler(seed=5, settings={"max_rounds": 2})
@@ -105,6 +139,13 @@ def test_scikit_learn_takes_it_for_one_of_its_own() -> None:
         (["a text"], None, "labeled: its item 1 is 'a text'"),
         ([(["a"], ["B-x"])], 5, "unlabeled: found 5; give a file, or a list of texts"),
         ([(["a"], ["B-x"])], ["a text", 5], "unlabeled: its item 2 is 5"),
+        (
+            [(["a"], ["B-x"]), (["b", "c\ud800"], ["O", "O"])],
+            None,
+            r"labeled: its sentence 2 has half a character in 'c\\ud800'",
+        ),
+        ([(["a"], ["B-x"])], ["a text", "b", ["\udfff"]], "unlabeled: its sentence 3 has half a character"),
+        ([(["a"], ["B-x\ud800"])], None, "labeled: its sentence 1 has half a character"),
     ],
 )
 def test_what_it_cannot_learn_from_is_said(labeled: Any, unlabeled: Any, told: str) -> None:
@@ -148,3 +189,6 @@ def test_with_what_it_does_not_know(fitted: Labeler) -> None:
     assert len(one.information_gains) == 3
     many = fitted.predict(["Sydney plays.", "In Verona."], uncertainty=True, passes=3)
     assert [len(each.words) for each in many] == [3, 3]
+    for uncertainty in (True, False):
+        with pytest.raises(UsageError, match="passes=0: at least 1"):
+            fitted.predict("Sydney plays.", uncertainty=uncertainty, passes=0)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import transformers
 
 from sequst.corpus.generated import generate
 from sequst.corpus.sentence import Sentence
@@ -132,6 +133,32 @@ def test_a_pipeline_is_saved_with_its_model(model: Path, tmp_path: Path) -> None
     assert files[0] == files[1] != []
 
 
+def test_a_pipeline_takes_the_place_of_an_earlier_one(
+    make_tagger: MakeTagger, tiny_encoder: str, model: Path, tmp_path: Path
+) -> None:
+    make_tagger(tiny_encoder, head="crf").save(tmp_path / "crf")
+    Tagger.from_encoder("bilstm", ["O", "B-X", "I-X"], text=[["a", "b"]]).save(tmp_path / "bilstm")
+    transformers.AutoModelForTokenClassification.from_pretrained(model).save_pretrained(tmp_path / "others")
+    transformers.AutoTokenizer.from_pretrained(model).save_pretrained(tmp_path / "others")
+    text = " ".join(WORDS[0])
+    for name in ("bilstm", "model", "crf", "model", "others", "others", "bilstm", "crf"):
+        nlp = pipeline(tmp_path / name)
+        nlp.to_disk(tmp_path / "pipeline")
+        again = spacy.load(tmp_path / "pipeline")
+        assert entities(again(text)) == entities(nlp(text))
+        again.to_disk(tmp_path / "pipeline")  # over the model that it has from there
+        assert entities(spacy.load(tmp_path / "pipeline")(text)) == entities(nlp(text))
+    assert sorted(path.name for path in (tmp_path / "pipeline").iterdir() if path.name.startswith(".")) == []
+
+
+def test_a_component_takes_no_place_of_anothers(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "pipeline" / "sequst").mkdir(parents=True)
+    (tmp_path / "pipeline" / "sequst" / "thesis.txt").write_text("x")
+    with pytest.raises(UsageError, match=r"sequst is not empty and has no sequst\.json, so it is not replaced"):
+        pipeline(model).to_disk(tmp_path / "pipeline")
+    assert (tmp_path / "pipeline" / "sequst" / "thesis.txt").read_text() == "x"
+
+
 def test_an_export_serves_too(make_tagger: MakeTagger, tiny_encoder: str, model: Path, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     pytest.importorskip("onnx")
@@ -143,6 +170,12 @@ def test_an_export_serves_too(make_tagger: MakeTagger, tiny_encoder: str, model:
         assert [each[:3] for each in entities(one)] == [each[:3] for each in entities(other)]
     with pytest.raises(UsageError, match="is an export; name the model it was made from"):
         pipeline(tmp_path / "onnx", uncertainty=True)
+    for device in ("cuda", "gpu9"):
+        with pytest.raises(UsageError, match=f"device '{device}': .*onnx is an export, which is run on the CPU"):
+            pipeline(tmp_path / "onnx", device=device)
+    for folder in (tmp_path / "onnx", model, tmp_path / "onnx"):
+        pipeline(folder).to_disk(tmp_path / "pipeline")
+        assert {path.name for path in (tmp_path / "pipeline" / "sequst").iterdir()} == {path.name for path in folder.iterdir()}
 
 
 def test_mistakes_are_told(tmp_path: Path, model: Path) -> None:
@@ -150,6 +183,8 @@ def test_mistakes_are_told(tmp_path: Path, model: Path) -> None:
         spacy.blank("en").add_pipe("sequst")
     with pytest.raises(UsageError, match="passes=0: at least 1"):
         pipeline(model, passes=0)
+    with pytest.raises(UsageError, match="unknown device 'gpu9'; use auto, cpu, cuda"):
+        pipeline(model, device="gpu9")
     with pytest.raises(UsageError, match=r"no model in .*it has no config\.json"):
         pipeline(tmp_path / "nowhere")
     with pytest.raises(UsageError, match=r"did you mean .*model"):

@@ -15,12 +15,13 @@ import pytest
 import torch
 import transformers
 
+import sequst
 from sequst.corpus.sampling import Split
 from sequst.corpus.writing import write_sentences
 from sequst.errors import SequstError, UsageError
 from sequst.methods.finetune import LabelledWords
 from sequst.methods.registry import METHODS, Method, find_method
-from sequst.methods.running import _located, resume, train
+from sequst.methods.running import _command, _located, resume, train
 from sequst.tagger.tagger import Tagger
 from sequst.training import device as device_module
 from sequst.training.data import DataFile
@@ -71,6 +72,23 @@ def test_sentences_from_python_and_files_give_the_same(files: Path, split: Split
     assert from_files.summary["dev_f1"] == from_lists.summary["dev_f1"]
     first, second = from_files.tagger.state_dict(), from_lists.tagger.state_dict()
     assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize(
+    ("program", "is_ours"),
+    [
+        ("/usr/bin/sequst", True),
+        ("sequst.exe", True),
+        (str(Path(sequst.__file__).parent / "__main__.py"), True),
+        (str(Path(sequst.__file__).parent / "cli" / "__main__.py"), True),
+        ("/home/me/mine/__main__.py", False),
+        ("notebook.py", False),
+        ("", False),
+    ],
+)
+def test_the_command_is_told_however_it_was_begun(program: str, is_ours: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [program, "train", "--labeled", "my file"])
+    assert _command() == ("sequst train --labeled 'my file'" if is_ours else "from Python")
 
 
 def test_another_seed_gives_other_weights(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
@@ -289,6 +307,7 @@ def test_a_full_disk_leaves_nothing_half_written_and_the_run_resumable(
     assert not (run / "model").exists()
     assert not [path for path in run.rglob("*") if path.name.endswith((".tmp", ".old"))]
     assert sequst_process("train", "--resume", run).returncode == 0
+    assert "```sh\nsequst train --labeled=" in (run / "model" / "README.md").read_text()  # and not `python -m sequst`
     assert (run / "model" / "model.safetensors").read_bytes() == (whole / "model" / "model.safetensors").read_bytes()
 
 

@@ -244,6 +244,21 @@ def test_what_is_no_model(tmp_path: Path, tiny_encoder: str) -> None:
         Tagger.load(tmp_path / "closed")
 
 
+def test_a_model_is_written_over_a_model_and_over_nothing_else(tiny_encoder: str, tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "thesis.txt").write_text("x")
+    (tmp_path / "afile").write_text("y")
+    tagger = random_tagger(tiny_encoder)
+    with pytest.raises(UsageError, match=r"precious is not empty and has no sequst\.json, so it is not replaced"):
+        tagger.save(tmp_path / "precious")
+    with pytest.raises(UsageError, match="afile is a file; name a folder"):
+        tagger.save(tmp_path / "afile")
+    assert {path.name for path in tmp_path.rglob("*")} == {"afile", "precious", "thesis.txt"}
+    random_tagger(tiny_encoder, head="crf").save(tmp_path / "m")
+    tagger.save(tmp_path / "m")
+    assert Tagger.load(tmp_path / "m").head.kind == "softmax"
+
+
 def test_raw_tags_are_those_of_transformers_on_a_thousand_sentences(tiny_encoder: str, tmp_path: Path) -> None:
     """Whatever the tagger decodes with; those that IOB2 allows differ in many sentences."""
     random_tagger(tiny_encoder, valid=True).save(tmp_path / "m")

@@ -7,7 +7,13 @@ import typer
 if TYPE_CHECKING:
     from pathlib import Path
 
-experiment = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Run the paper's experiments.")
+HELP = """Run the paper's experiments.
+
+\b
+Example:
+  sequst experiment run main-10shot --data DIR --output results
+"""
+experiment = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=HELP)
 
 Names = list[str] | None
 Folders = Annotated[list[str], typer.Argument(help="Folders of `run`, or files of results.", metavar="DIR...")]

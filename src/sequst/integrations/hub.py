@@ -19,6 +19,7 @@ def push_to_hub(
     folder = Path(folder)
     if not (folder / FACTS).is_file():
         raise UsageError(f"no model in {folder}: it has no {FACTS}; name a folder that `sequst train` or `save` wrote")
+    import httpx
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalTokenNotFoundError
 
@@ -30,6 +31,7 @@ def push_to_hub(
         raise UsageError(f"{name}: not a name of the hub ({error}); write it as you/your-tagger") from None
     except LocalTokenNotFoundError:
         raise UsageError("the hub wants to know who you are: run `hf auth login`, or pass token=…") from None
-    except (HfHubHTTPError, OSError) as error:
-        raise SequstError(f"{name}: nothing or not all was uploaded ({str(error).splitlines()[0]}); try it again") from None
+    except (HfHubHTTPError, httpx.HTTPError, OSError) as error:  # those of no network are httpx's own
+        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
+        raise SequstError(f"{name}: nothing or not all was uploaded ({reason}); try it again") from None
     return str(address)

@@ -36,8 +36,9 @@ UNLABELLED = "a file, or a list of texts, of lists of words or of Sentence"
 class Labeler:
     """`fit(labeled, unlabeled)`, then `predict`, `score`, `save`.
 
-    `settings` are all others by name, nested or dotted: `{"teacher.epochs": 3}`. The run is kept in `output`, or thrown away
-    with the labeler. `progress` shows bars: in a notebook unless told otherwise.
+    `settings` are all others by name, nested or dotted: `{"teacher.epochs": 3}`. Those that are arguments too, as seed and head
+    are, count where the argument is left at its default; where it is not, and says something else, `fit` is an error. The run
+    is kept in `output`, or thrown away with the labeler. `progress` shows bars: in a notebook unless told otherwise.
     """
 
     def __init__(
@@ -67,10 +68,12 @@ class Labeler:
     def predict(self, inputs: Any, *, uncertainty: bool = False, passes: int = PASSES) -> Any:
         """Predictions of a text, a list of words, a `Sentence`, or a list of these; with `uncertainty` also what passes with
         dropout say of every word."""
+        if passes < 1:
+            raise UsageError(f"passes={passes}: at least 1")
         if not uncertainty:
             return self.tagger_.predict(inputs)
         sentences, single = as_sentences(inputs)
-        found = list(annotate_with_uncertainty(self.tagger_, sentences, passes, self.seed))
+        found = list(annotate_with_uncertainty(self.tagger_, sentences, passes, int(self._argument("seed"))))
         return found[0] if single else found
 
     def score(self, test: Any) -> float:
@@ -80,12 +83,13 @@ class Labeler:
         return evaluate(self.tagger_, file.read("required")[0] if isinstance(file, DataFile) else file).total.f1
 
     def save(self, folder: str | Path) -> None:
-        """Write the model's folder, which `load`, `sequst predict` and, for most, transformers read."""
+        """Write the model's folder, which `load`, `sequst predict` and, for most, transformers read. A model that is there is
+        replaced; a folder of other things is an error."""
         tagger = self.tagger_
         if self.run_ is None:
             tagger.save(folder, dict(self._facts))
             return
-        with atomic_folder(folder, replace=True) as temporary:
+        with atomic_folder(folder, replaces=(FACTS,)) as temporary:
             shutil.copytree(self.run_.path / "model", temporary, dirs_exist_ok=True)
 
     def push_to_hub(self, name: str, *, private: bool = False, token: str | None = None) -> str:
@@ -129,8 +133,16 @@ class Labeler:
         return self._tagger
 
     def _settings(self) -> Settings:
-        own = {name: getattr(self, name) for name in ("encoder", "method", "head", "seed", "device")}
+        own = {name: self._argument(name) for name in ("encoder", "method", "head", "seed", "device")}
         return from_dict({**nested(self.settings or {}, "Labeler"), **own}, "Labeler")
+
+    def _argument(self, name: str) -> Any:
+        """What was given, as an argument or among the settings; an error where both were and they differ."""
+        given = getattr(self, name)
+        among = (self.settings or {}).get(name, given)
+        if among != given and given != _DEFAULTS[name]:
+            raise UsageError(f"Labeler: {name}={given!r}, and {name} {among!r} among its settings; give one of them")
+        return among
 
     def _told_by(self) -> Progress:
         shown = in_notebook() if self.progress is None else self.progress

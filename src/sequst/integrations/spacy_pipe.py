@@ -19,7 +19,8 @@ from spacy.util import minibatch
 
 from sequst.corpus.sentence import Sentence
 from sequst.errors import UsageError, shorten
-from sequst.integrations.onnx.folder import is_exported
+from sequst.files import atomic_folder, write_json
+from sequst.integrations.onnx.folder import FACTS, is_exported
 from sequst.tagger.prediction import Prediction
 
 Annotate = Callable[[Iterable[Sentence]], Iterable[Prediction]]
@@ -92,8 +93,12 @@ class SequstPipe:
         """An error now, and not with the first doc, where the model is not there or cannot do what is asked."""
         if not is_exported(self._folder):
             from sequst.tagger.saving import require_model
+            from sequst.tagger.tagger import pick_device
 
             require_model(self._folder)
+            pick_device(self._device)
+        elif self._device not in ("auto", "cpu"):
+            raise UsageError(f"device {self._device!r}: {self._folder} is an export, which is run on the CPU; use auto or cpu")
         elif self._uncertainty:
             raise UsageError(f"uncertainty needs dropout, and {self._folder} is an export; name the model it was made from")
 
@@ -113,8 +118,11 @@ class SequstPipe:
         return lambda sentences: annotate(tagger, sentences)
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """The folder of the model, copied."""
-        shutil.copytree(self._required(), path, dirs_exist_ok=True)
+        """The folder of the model, copied, in place of a model that is there."""
+        with atomic_folder(path, replaces=(FACTS,)) as temporary:
+            shutil.copytree(self._required(), temporary, dirs_exist_ok=True)
+            if not (temporary / FACTS).is_file():  # a model that another tool has made: next time it is to be known as ours
+                write_json(temporary / FACTS, {})
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> SequstPipe:
         self._folder, self._annotate = Path(path), None

@@ -101,13 +101,20 @@ def train(
         facts = {
             "sequst": __version__,
             "torch": torch.__version__,
-            "command": shlex.join(["sequst", *sys.argv[1:]]) if Path(sys.argv[0]).name == "sequst" else "from Python",
+            "command": _command(),
             "threads": torch.get_num_threads(),
             "device": str(pick_device(settings.device)),
             "encoder": encoder._asdict(),
         }
         directory = RunDirectory.create(path, settings, files, facts, Path(spool))
     return _execute(directory, directory.files(), settings, method, data, encoder, progress, tracker)
+
+
+def _command() -> str:
+    """As it could be typed again, whether it was `sequst`, `sequst.exe` or `python -m sequst`."""
+    program, package = Path(sys.argv[0]), Path(__file__).resolve().parents[1]
+    is_ours = program.name == "__main__.py" and program.resolve().parent in (package, package / "cli")
+    return shlex.join(["sequst", *sys.argv[1:]]) if is_ours or program.name in ("sequst", "sequst.exe") else "from Python"
 
 
 def resume(path: str | Path, progress: Progress | None = None, tracker: Tracker | None = None) -> Result:
@@ -270,5 +277,17 @@ def _as_file(role: str, source: Source, spool: Path) -> DataFile:
             f"{role}: found {shorten(strangers[0])} in it; give a file, or a list of Sentence, e.g. of sequst.read(FILE)"
         )
     copy = spool / f"{role}.jsonl"
-    write_jsonl(copy, source)
+    try:
+        write_jsonl(copy, source)
+    except UnicodeEncodeError:
+        raise UsageError(_half_a_character(role, source)) from None
     return DataFile(str(copy), shown=role)
+
+
+def _half_a_character(role: str, sentences: Sequence[Sentence]) -> str:
+    """Where the first one is: Python takes lone surrogates for text, and no file does."""
+    for number, sentence in enumerate(sentences, 1):
+        for text in (*sentence.words, *(sentence.tags or ()), str(sentence.id)):
+            if any("\ud800" <= character <= "\udfff" for character in text):
+                return f"{role}: its sentence {number} has half a character in {shorten(text)}; give whole ones, no surrogates"
+    raise AssertionError("all of it is text")

@@ -31,7 +31,8 @@ CHAIN = "crf.safetensors"
 
 
 def save(tagger: Tagger, folder: str | Path, about: dict[str, Any]) -> None:
-    """Write the folder whole or not at all. `about` goes into sequst.json and the model card."""
+    """Write the folder whole or not at all, in place of a model that is there. `about` goes into sequst.json and the
+    model card."""
     facts = {
         **about,
         "sequst": __version__,
@@ -42,7 +43,7 @@ def save(tagger: Tagger, folder: str | Path, about: dict[str, Any]) -> None:
         "labels": tagger.labels,
         "trust": tagger.trust.to_dict(),
     }
-    with atomic_folder(folder, replace=True) as temporary:
+    with atomic_folder(folder, replaces=(FACTS,)) as temporary:
         tagger.encoder.save(temporary, tagger.head.folded())
         if isinstance(tagger.head, SoftmaxHead):
             facts["valid"] = tagger.head.valid

@@ -104,7 +104,8 @@ class Tagger(nn.Module):
 
     def save(self, folder: str | Path, about: dict[str, Any] | None = None) -> None:
         """Write a folder that `Tagger.load` reads, and, of a transformer and but for the chain of a CRF,
-        `transformers.AutoModelForTokenClassification` too."""
+        `transformers.AutoModelForTokenClassification` too. A model that is there is replaced; a folder of other things is an
+        error."""
         from sequst.tagger.saving import save
 
         save(self, folder, about or {})

@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -112,6 +113,30 @@ def test_eight_bits_keep_most_tags(make_tagger: MakeTagger, tiny_encoder: str, t
     assert 0 < changed < 0.1
 
 
+def test_an_export_is_written_over_an_export_and_over_nothing_else(
+    make_tagger: MakeTagger, tiny_encoder: str, tmp_path: Path
+) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "thesis.txt").write_text("x")
+    (tmp_path / "afile").write_text("y")
+    tagger = make_tagger(tiny_encoder)
+    tagger.save(tmp_path / "model")
+    export(tagger, tmp_path / "onnx")
+    export(tagger, tmp_path / "onnx")
+    quantise(tmp_path / "onnx", tmp_path / "onnx")
+    assert OnnxTagger.load(tmp_path / "onnx").precision == "int8"
+    for name, told in (
+        ("precious", r"has no sequst\.json, so it is not replaced; name another folder"),
+        ("afile", "is a file"),
+        ("model", r"has no model\.onnx, so it is not replaced"),
+    ):
+        with pytest.raises(UsageError, match=told):
+            export(tagger, tmp_path / name)
+        with pytest.raises(UsageError, match=told):
+            quantise(tmp_path / "onnx", tmp_path / name)
+    assert [path.read_text() for path in (tmp_path / "precious" / "thesis.txt", tmp_path / "afile")] == ["x", "y"]
+
+
 def test_it_is_predicted_without_torch(make_tagger: MakeTagger, tiny_encoder: str, tmp_path: Path, sequst: Cli) -> None:
     tagger = make_tagger(tiny_encoder, head="crf")
     tagger.save(tmp_path / "model")
@@ -203,6 +228,30 @@ def test_a_spoilt_folder(
     (tmp_path / "onnx" / name).write_text(content)
     with pytest.raises(SequstError, match=message):
         OnnxTagger.load(tmp_path / "onnx")
+
+
+@pytest.mark.parametrize("head", ["softmax", "valid", "crf"])
+def test_transitions_are_there_where_they_belong_and_nowhere_else(
+    head: str, make_tagger: MakeTagger, tiny_encoder: str, tmp_path: Path
+) -> None:
+    export(make_tagger(tiny_encoder, **HEADS[head]), tmp_path / "onnx")
+    export(make_tagger(tiny_encoder, **HEADS["valid"]), tmp_path / "other")
+    file, facts = tmp_path / "onnx" / "transitions.safetensors", tmp_path / "onnx" / "sequst.json"
+    tags = [prediction.tags for prediction in OnnxTagger.load(tmp_path / "onnx").predict(SENTENCES[:50])]  # type: ignore[union-attr]
+    told = facts.read_text()
+    facts.write_text(json.dumps({name: value for name, value in json.loads(told).items() if name != "transitions"}))
+    older: Any = OnnxTagger.load(tmp_path / "onnx").predict(SENTENCES[:50])
+    assert [prediction.tags for prediction in older] == tags
+    facts.write_text(told)
+    if head == "softmax":
+        shutil.copy(tmp_path / "other" / file.name, file)
+    else:
+        file.unlink()
+    message = f"its {file.name} " + ("does not belong there" if head == "softmax" else "is missing")
+    with pytest.raises(SequstError, match=message):
+        OnnxTagger.load(tmp_path / "onnx")
+    with pytest.raises(SequstError, match=message):
+        quantise(tmp_path / "onnx", tmp_path / "int8")
 
 
 def test_no_export_is_there(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from sequst.errors import SequstError, UsageError
 from sequst.extras import needed
 from sequst.files import atomic_folder
 from sequst.integrations.onnx.decoding import Transitions
-from sequst.integrations.onnx.folder import GRAPH, TOKENIZER, TRANSITIONS, Facts
+from sequst.integrations.onnx.folder import FACTS, GRAPH, TOKENIZER, TRANSITIONS, Facts
 from sequst.integrations.onnx.tagger import Graph
 from sequst.tagger.batches import Batch, Rows, collate
 from sequst.tagger.head import CrfHead, Head, SoftmaxHead
@@ -48,12 +48,14 @@ class _Scores(nn.Module):
 
 
 def export(tagger: Tagger, folder: str | Path) -> None:
-    """Write the folder whole or not at all; the graph is run and compared with the tagger before it is kept."""
+    """Write the folder whole or not at all, in place of an earlier export; the graph is run and compared with the tagger before
+    it is kept."""
     needed("onnxruntime", "onnx")
     needed("onnx", "onnx")
     encoder, splitter = tagger.encoder, tagger.splitter
     if not isinstance(encoder, Transformer) or not isinstance(splitter, SubwordSplitter):
         raise UsageError(f"a tagger on a {encoder.kind} cannot be exported to ONNX; only those on a transformer can")
+    transitions = _transitions(tagger.head)
     facts = Facts(
         labels=tagger.labels,
         head=tagger.head.kind,
@@ -63,11 +65,11 @@ def export(tagger: Tagger, folder: str | Path) -> None:
         special=splitter.special,
         pad=tagger.pad_id,
         trust=tagger.trust,
+        transitions=transitions is not None,
     )
-    with atomic_folder(folder, replace=True) as temporary:
+    with atomic_folder(folder, replaces=(FACTS, GRAPH)) as temporary:
         _write_graph(tagger, temporary / GRAPH)
         splitter.backend.save(str(temporary / TOKENIZER))
-        transitions = _transitions(tagger.head)
         if transitions is not None:
             transitions.save(temporary / TRANSITIONS)
         facts.save(temporary, {"sequst": __version__, "format": "onnx"})
@@ -79,10 +81,9 @@ def quantise(exported: str | Path, folder: str | Path) -> None:
     exported = Path(exported)
     quantisation = needed("onnxruntime.quantization", "onnx")
     facts = dataclasses.replace(Facts.load(exported), precision="int8")
-    with atomic_folder(folder, replace=True) as temporary:
-        for name in (TOKENIZER, TRANSITIONS):
-            if (exported / name).is_file():
-                shutil.copy(exported / name, temporary)
+    with atomic_folder(folder, replaces=(FACTS, GRAPH)) as temporary:
+        for name in (TOKENIZER, TRANSITIONS) if facts.transitions else (TOKENIZER,):
+            shutil.copy(exported / name, temporary)
         with _silence():
             quantisation.quantize_dynamic(
                 exported / GRAPH, temporary / GRAPH, op_types_to_quantize=["MatMul", "Gemm", "Gather"], per_channel=True

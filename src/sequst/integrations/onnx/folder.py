@@ -41,6 +41,8 @@ class Facts:
     special: SpecialTokens
     pad: int
     trust: Trust
+    transitions: bool
+    """Whether the file of them belongs there: without it, tags would be others."""
 
     def save(self, folder: Path, about: dict[str, Any]) -> None:
         """Beside what else is to be known `about` the tagger."""
@@ -50,9 +52,9 @@ class Facts:
     @classmethod
     def load(cls, folder: Path) -> Facts:
         path = folder / FACTS
-        found = read_json(path)
+        found, there = read_json(path), (folder / TRANSITIONS).is_file()
         try:
-            return cls(
+            facts = cls(
                 labels=[str(label) for label in found["labels"]],
                 head=str(found["head"]),
                 precision=str(found["precision"]),
@@ -61,8 +63,13 @@ class Facts:
                 special=SpecialTokens(**found["special"]),
                 pad=int(found["pad"]),
                 trust=Trust.from_dict(found["trust"]),
+                transitions=bool(found.get("transitions", there or found["head"] == "crf")),  # older exports do not say it
             )
         except (KeyError, TypeError, ValueError) as error:
             raise SequstError(
                 f"{path}: not what sequst writes ({type(error).__name__}: {error}); export the model again"
             ) from None
+        if facts.transitions != there:
+            way = "is missing" if facts.transitions else "does not belong there"
+            raise SequstError(f"cannot load the model in {folder}: its {TRANSITIONS} {way}; export it again")
+        return facts

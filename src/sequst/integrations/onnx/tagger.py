@@ -47,8 +47,7 @@ class OnnxTagger:
         try:
             backend = needed("tokenizers", "onnx").Tokenizer.from_file(str(folder / TOKENIZER))
             splitter = BackendSplitter(backend, facts.special, facts.max_length, facts.overlap)
-            chain = folder / TRANSITIONS
-            transitions = Transitions.load(chain, len(facts.labels)) if chain.is_file() or facts.head == "crf" else None
+            transitions = Transitions.load(folder / TRANSITIONS, len(facts.labels)) if facts.transitions else None
         except SequstError:
             raise
         except Exception as error:  # tokenizers and safetensors have exceptions of their own
