@@ -306,3 +306,10 @@ def test_transformers_alone_gives_the_same_tags_to_a_thousand_sentences(tiny_enc
     for text, prediction in zip(texts, tagger.predict([*texts]), strict=True):  # type: ignore[arg-type]
         ours = [(e["type"], e["start_char"], e["end_char"]) for e in prediction.to_dict()["entities"]]
         assert [(group["entity_group"], group["start"], group["end"]) for group in pipe(text)] == ours
+
+
+def test_half_a_character_is_told(tiny_encoder: str) -> None:
+    tagger = Tagger.from_encoder(tiny_encoder, ["O"])
+    for inputs in (["a whole text", "half \ud800"], [["fine"], ["half", "\ud800"]]):
+        with pytest.raises(UsageError, match="sentence 2: found half a character"):
+            tagger.predict(inputs)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sequst.corpus.plain import sentence_from_text
+from sequst.corpus.records import Malformed, require_text
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans
 from sequst.errors import UsageError, shorten
@@ -100,13 +101,20 @@ def as_sentences(inputs: Any) -> tuple[list[Sentence], bool]:
 
 
 def _as_sentence(item: Any, id_: int) -> Sentence:
-    if isinstance(item, Sentence):
-        return item
     if isinstance(item, str):
-        return sentence_from_text(item, id_)
-    if isinstance(item, list | tuple) and all(isinstance(word, str) and word for word in item):
-        return Sentence(tuple(item), None, id_)
-    raise UsageError(f"cannot tag {shorten(item)}; give {SHAPES}")
+        sentence = sentence_from_text(item, id_)
+    elif isinstance(item, list | tuple) and all(isinstance(word, str) and word for word in item):
+        sentence = Sentence(tuple(item), None, id_)
+    elif isinstance(item, Sentence):
+        sentence = item
+    else:
+        raise UsageError(f"cannot tag {shorten(item)}; give {SHAPES}")
+    for word in sentence.words:
+        try:
+            require_text(word)
+        except Malformed as bad:
+            raise UsageError(f"sentence {id_}: found {bad.found}; expected {bad.expected}") from None
+    return sentence
 
 
 def _is_words(inputs: Any) -> bool:
