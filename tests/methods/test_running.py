@@ -439,7 +439,7 @@ def test_a_dataset_of_the_hub_is_kept_with_the_run(
 
     asked: list[str] = []
 
-    def load_dataset(name: str) -> Any:
+    def load_dataset(name: str, configuration: str | None = None) -> Any:
         asked.append(name)
         return splits
 
@@ -473,7 +473,7 @@ def test_a_split_of_a_saved_dataset(splits: Any, tiny_encoder: str, tmp_path: Pa
 def test_a_name_that_the_hub_does_not_have(tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     datasets = pytest.importorskip("datasets")
 
-    def load_dataset(name: str) -> Any:
+    def load_dataset(name: str, configuration: str | None = None) -> Any:
         raise ConnectionError(f"{name} cannot be had")
 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
