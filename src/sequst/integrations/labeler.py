@@ -18,7 +18,7 @@ from sequst.integrations.hub import push_to_hub
 from sequst.integrations.notebook import HtmlProgress, in_notebook
 from sequst.methods.running import Result, Source, train
 from sequst.tagger.drawing import card
-from sequst.tagger.prediction import as_sentences
+from sequst.tagger.prediction import as_sentence, as_sentences
 from sequst.tagger.saving import FACTS
 from sequst.tagger.tagger import Tagger
 from sequst.training.configuring import from_dict, nested
@@ -203,13 +203,11 @@ def _unlabelled(source: Any) -> Source:
         return source
     if not isinstance(source, Sequence):
         raise UsageError(f"unlabeled: found {shorten(source)}; give {UNLABELLED}")
-    # a list of words, of which there is one only, would be taken for a text
-    return [sentence for number, item in enumerate(source) for sentence in _texts(item, number)]
+    return [_text(item, number) for number, item in enumerate(source, 1)]
 
 
-def _texts(item: Any, number: int) -> list[Sentence]:
-    if isinstance(item, Sentence):
-        return [item]
-    if isinstance(item, str | list | tuple):
-        return as_sentences(item if isinstance(item, str) else tuple(item))[0]
-    raise UsageError(f"unlabeled: its item {number + 1} is {shorten(item)}; give {UNLABELLED}")
+def _text(item: Any, number: int) -> Sentence:
+    try:
+        return as_sentence(item, number)
+    except UsageError:
+        raise UsageError(f"unlabeled: its item {number} is {shorten(item)}; give {UNLABELLED}") from None

@@ -94,26 +94,29 @@ def as_sentences(inputs: Any) -> tuple[list[Sentence], bool]:
     lists of words, or `Sentence` objects, leave no doubt.
     """
     if isinstance(inputs, str | tuple | Sentence) or _is_words(inputs):
-        return [_as_sentence(inputs, 1)], True
+        return [_whole(as_sentence(inputs, 1), 1)], True
     if isinstance(inputs, list):
-        return [_as_sentence(item, i) for i, item in enumerate(inputs, 1)], False
+        return [_whole(as_sentence(item, i), i) for i, item in enumerate(inputs, 1)], False
     raise UsageError(f"cannot tag {shorten(inputs)}; give {SHAPES}")
 
 
-def _as_sentence(item: Any, id_: int) -> Sentence:
+def as_sentence(item: Any, id_: int) -> Sentence:
+    """A text, words, or a `Sentence`, which keeps its own id; halves of characters are not looked for."""
+    if isinstance(item, Sentence):
+        return item
     if isinstance(item, str):
-        sentence = sentence_from_text(item, id_)
-    elif isinstance(item, list | tuple) and all(isinstance(word, str) and word for word in item):
-        sentence = Sentence(tuple(item), None, id_)
-    elif isinstance(item, Sentence):
-        sentence = item
-    else:
-        raise UsageError(f"cannot tag {shorten(item)}; give {SHAPES}")
+        return sentence_from_text(item, id_)
+    if isinstance(item, list | tuple) and all(isinstance(word, str) and word for word in item):
+        return Sentence(tuple(item), None, id_)
+    raise UsageError(f"cannot tag {shorten(item)}; give {SHAPES}")
+
+
+def _whole(sentence: Sentence, number: int) -> Sentence:
     for word in sentence.words:
         try:
             require_text(word)
         except Malformed as bad:
-            raise UsageError(f"sentence {id_}: found {bad.found}; expected {bad.expected}") from None
+            raise UsageError(f"sentence {number}: found {bad.found}; expected {bad.expected}") from None
     return sentence
 
 
