@@ -268,7 +268,6 @@ CASES: dict[str, tuple[str | bytes, list[str], int, str]] = {
     "unknown format": (LABELED, ["--labeled-format=conl"], 2, "did you mean 'conll'?"),
     "missing dev file": (LABELED, ["--dev=nowhere.conll"], 2, "nowhere.conll: no such file"),
     "missing encoder": (LABELED, ["--encoder=no/such"], 1, "cannot load the encoder 'no/such'"),
-    "bf16 without a GPU": (LABELED, ["--set=precision=bf16", "--device=cpu"], 2, "needs a GPU that has it"),
     "dev twice": (LABELED, ["--dev=l.conll", "--dev-fraction=0.5"], 2, "exclude each other"),
     "dev thrice": (LABELED, ["--dev-shots=2", "--dev-fraction=0.5"], 2, "--dev-fraction and --dev-shots exclude each other"),
     "one sentence, a fraction": (LABELED, ["--dev-fraction=0.5"], 1, "at least two labelled sentences"),

@@ -351,7 +351,7 @@ def test_another_machine_is_told_on_resuming(
     train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT)
     (tmp_path / "run" / "summary.json").unlink()
     facts = json.loads((tmp_path / "run" / "run.json").read_text())
-    (tmp_path / "run" / "run.json").write_text(json.dumps({**facts, "torch": "1.0", "threads": 3}))
+    (tmp_path / "run" / "run.json").write_text(json.dumps({**facts, "torch": "1.0", "precision": "bf16", "threads": 3}))
     before = torch.get_num_threads()
     try:
         done = sequst("train", "--resume", tmp_path / "run")
@@ -359,6 +359,7 @@ def test_another_machine_is_told_on_resuming(
     finally:
         torch.set_num_threads(before)
     assert "the run began with torch 1.0" in done.stderr
+    assert "the run began with precision bf16 and goes on with fp32" in done.stderr
 
 
 def test_pipes_are_kept_like_standard_input(files: Path, tiny_encoder: str, tmp_path: Path) -> None:
@@ -387,15 +388,21 @@ def test_a_folder_named_like_the_default_encoder_is_in_nobodys_way(tmp_path: Pat
     assert _located(Settings()).encoder == "minilm"
 
 
-def test_precision_follows_the_size_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("device", "has", "found"),
+    [("cuda", True, ["no", "no", "bf16"]), ("cpu", True, ["no", "bf16", "bf16"]), ("cpu", False, ["no", "no", "no"])],
+)
+def test_precision_follows_the_machine_and_the_size(
+    device: str, has: bool, found: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(device_module, "pick_device", lambda name: torch.device("cuda"))
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: True)
+    monkeypatch.setattr(device_module, "pick_device", lambda name: torch.device(device))
+    monkeypatch.setattr(device_module, "has_bf16", lambda device: has)
     monkeypatch.setattr(device_module, "Accelerator", lambda mixed_precision, cpu: asked.append(mixed_precision))
-    for parameters in (22_000_000, 110_000_000):
+    for parameters in (1_000_000, 22_000_000, 110_000_000):
         make_accelerator(Settings(), parameters)
     torch.use_deterministic_algorithms(False)
-    assert asked == ["no", "bf16"]
+    assert asked == found
 
 
 def test_what_is_no_sentence_is_said(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from sequst.cli.options import Device, InputFormat, TagColumn, WordColumn
+from sequst.cli.options import Device, InputFormat, Precision, TagColumn, WordColumn
 
 
 def evaluate(
@@ -15,6 +15,7 @@ def evaluate(
     word_column: WordColumn = None,
     tag_column: TagColumn = None,
     device: Device = "auto",
+    precision: Precision = "fp32",
 ) -> None:
     """Score a model on tagged sentences: entity-level precision, recall, F1 and calibration, from 0 to 100.
 
@@ -34,17 +35,21 @@ def evaluate(
         note(line)
 
     from sequst.evaluation import evaluating
-    from sequst.integrations.onnx.folder import is_exported
+    from sequst.integrations.onnx.folder import is_exported, require_its_own_precision
 
     if is_exported(model):
+        require_its_own_precision(precision)
         from sequst.integrations.onnx.tagger import OnnxTagger
 
         exported = OnnxTagger.load(model)
         evaluation = evaluating.evaluation_of(list(exported.annotate(sentences)), exported.types)
     else:
+        from sequst.tagger.precision import in_precision
         from sequst.tagger.tagger import Tagger
 
-        evaluation = evaluating.evaluate(Tagger.load(model, device), sentences)
+        tagger = Tagger.load(model, device)
+        with in_precision(tagger.device, precision):
+            evaluation = evaluating.evaluate(tagger, sentences)
     for type_, count in evaluation.unknown_types.items():
         note(f"warning: the model does not know the type {type_}; its {count} entities count as missed")
     if as_json:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from sequst.cli.options import Device, InputFormat, WordColumn
+from sequst.cli.options import Device, InputFormat, Precision, WordColumn
 
 
 def next_(
@@ -27,6 +27,7 @@ def next_(
     input_format: InputFormat = "auto",
     word_column: WordColumn = None,
     device: Device = "auto",
+    precision: Precision = "fp32",
 ) -> None:
     """Choose what to label next: the sentences whose labels would teach the model the most, tagged for whoever labels them.
 
@@ -51,22 +52,25 @@ def next_(
     if how.reason != "as told":
         note(f"{source.name}: read as {how}")
 
+    from sequst.tagger.precision import in_precision
     from sequst.tagger.tagger import Tagger
 
     tagger, progress = Tagger.load(model, device), make_progress()
+    within = in_precision(tagger.device, precision)
     progress.begin("choose", 0, unit="sentences")
     try:
-        chosen = choose_next(
-            tagger,
-            stream(source, how),
-            count,
-            strategy=strategy,
-            diverse=diverse,
-            passes=passes,
-            last_layers=last_layers,
-            seed=seed,
-            advance=progress.advance,
-        )
+        with within:
+            chosen = choose_next(
+                tagger,
+                stream(source, how),
+                count,
+                strategy=strategy,
+                diverse=diverse,
+                passes=passes,
+                last_layers=last_layers,
+                seed=seed,
+                advance=progress.advance,
+            )
     finally:
         progress.end()
     if not chosen:

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sequst.cli.options import Device, InputFormat, WordColumn
+from sequst.cli.options import Device, InputFormat, Precision, WordColumn
 
 if TYPE_CHECKING:
+    import contextlib
+
     from sequst.corpus.sentence import Sentence
     from sequst.tagger.prediction import Prediction
 
@@ -28,6 +30,7 @@ def predict(
     input_format: InputFormat = "auto",
     word_column: WordColumn = None,
     device: Device = "auto",
+    precision: Precision = "fp32",
 ) -> None:
     """Tag a file of any size: a JSON line a sentence, columns, or tasks for an annotation tool to look at.
 
@@ -61,10 +64,11 @@ def predict(
     if how.reason != "as told":
         note(f"{source.name}: read as {how}")
 
-    annotate = _annotator(model, device, passes if uncertainty else 0, last_layers, raw_tags)
+    annotate, within = _annotator(model, device, passes if uncertainty else 0, last_layers, raw_tags, precision)
     predictions = annotate(stream(source, how))
     progress = make_progress()
     with contextlib.ExitStack() as stack:
+        stack.enter_context(within)
         if output is None:
             sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
             stack.enter_context(explained(Path("<stdout>")))
@@ -103,11 +107,13 @@ def _pieces(format: str, predictions: Iterable[Prediction], advance: Callable[[]
 
 
 def _annotator(
-    model: str, device: str, passes: int, last_layers: int, raw_tags: bool
-) -> Callable[[Iterable[Sentence]], Iterator[Prediction]]:
-    """What tags sentences: the model in the folder, or its export, which is run without torch."""
+    model: str, device: str, passes: int, last_layers: int, raw_tags: bool, precision: str
+) -> tuple[Callable[[Iterable[Sentence]], Iterator[Prediction]], contextlib.AbstractContextManager[object]]:
+    """What tags sentences, and within what: the model in the folder, or its export, which is run without torch."""
+    import contextlib
+
     from sequst.errors import UsageError
-    from sequst.integrations.onnx.folder import is_exported
+    from sequst.integrations.onnx.folder import is_exported, require_its_own_precision
 
     if is_exported(model):
         if passes or last_layers:
@@ -115,10 +121,12 @@ def _annotator(
             raise UsageError(f"{flag} needs dropout, which an export does not have; name the folder that {model} was made from")
         if device == "cuda":
             raise UsageError("--device cuda: an export is run on the CPU; name the folder that it was made from")
+        require_its_own_precision(precision)
         from sequst.integrations.onnx.tagger import OnnxTagger
 
-        return OnnxTagger.load(model, raw_tags).annotate
+        return OnnxTagger.load(model, raw_tags).annotate, contextlib.nullcontext()
 
+    from sequst.tagger.precision import in_precision
     from sequst.tagger.predicting import annotate
     from sequst.tagger.tagger import Tagger
     from sequst.uncertainty.passes import require_layers
@@ -126,6 +134,7 @@ def _annotator(
 
     tagger = Tagger.load(model, device, raw_tags)
     require_layers(tagger, last_layers)
+    within = in_precision(tagger.device, precision)
     if passes:
-        return lambda sentences: annotate_with_uncertainty(tagger, sentences, passes, last_layers=last_layers)
-    return lambda sentences: annotate(tagger, sentences)
+        return lambda sentences: annotate_with_uncertainty(tagger, sentences, passes, last_layers=last_layers), within
+    return lambda sentences: annotate(tagger, sentences), within

@@ -32,7 +32,7 @@ from sequst.tagger.vectors import GLOVE
 from sequst.training.calibrating import calibrate
 from sequst.training.configuring import from_dict
 from sequst.training.data import DROP, Data, DataFile, Files, load_data, overlap_warning
-from sequst.training.device import describe_device
+from sequst.training.device import describe_device, resolve_precision
 from sequst.training.directory import RunDirectory
 from sequst.training.encoder import EncoderFacts, load_encoder, vectors_note
 from sequst.training.progress import Progress, Silent
@@ -100,10 +100,9 @@ def train(
         encoder = load_encoder(settings, method.perturbs)
         facts = {
             "sequst": __version__,
-            "torch": torch.__version__,
             "command": _command(),
             "threads": torch.get_num_threads(),
-            "device": str(pick_device(settings.device)),
+            **_where(settings, encoder),
             "encoder": encoder._asdict(),
         }
         directory = RunDirectory.create(path, settings, files, facts, Path(spool))
@@ -138,10 +137,18 @@ def _same_as_before(directory: RunDirectory, settings: Settings, encoder: Encode
             what = f"{settings.bilstm.vectors} has other word vectors"
         raise SequstError(f"{what} than when the run began; begin a new run with it")
     torch.set_num_threads(facts["threads"])
-    now = {"torch": torch.__version__, "device": str(pick_device(settings.device))}
-    for name, value in now.items():
-        if facts[name] != value:
+    for name, value in _where(settings, encoder).items():
+        if facts.get(name, value) != value:
             progress.note(f"warning: the run began with {name} {facts[name]} and goes on with {value}; its numbers may differ")
+
+
+def _where(settings: Settings, encoder: EncoderFacts) -> dict[str, str]:
+    """What the last digits of numbers depend on."""
+    return {
+        "torch": torch.__version__,
+        "device": str(pick_device(settings.device)),
+        "precision": resolve_precision(settings, encoder.parameters),
+    }
 
 
 def _execute(

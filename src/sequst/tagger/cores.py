@@ -36,18 +36,19 @@ def on_all_cores(tagger: Tagger, forward: Forward, work: Callable[[T], R], items
     stream, cores = iter(items), torch.get_num_threads()
     first = list(itertools.islice(stream, 2))
     rest = itertools.chain(first, stream)
-    if len(first) < 2 or forward.lean is None:
-        yield from map(work, rest)
-        return
-    forward.lean.lay_out()
-    if cores < 2:
+    if forward.lean is None:
         yield from map(work, rest)
         return
 
     def alone(item: T) -> R:
-        with torch.inference_mode():
+        with torch.inference_mode(), torch.autocast("cpu", enabled=False):  # which a thread has by itself; so all items do
             return work(item)
 
+    if len(first) > 1:
+        forward.lean.lay_out()
+    if len(first) < 2 or cores < 2:
+        yield from map(alone, rest)
+        return
     pool, waiting = _threads(cores), deque[Future[R]]()
     try:
         for item in rest:

@@ -26,8 +26,8 @@ class Forward:
         self.packed: Packed | None = None
         if known is not None and tagger.device.type != "cpu":
             self.packed = Packed.of(known)
-        elif known is not None and not torch.is_autocast_enabled("cpu"):
-            self.lean = Lean(known)
+        elif known is not None:
+            self.lean = Lean(known, torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else torch.float32)
 
     @property
     def token_budget(self) -> int:

@@ -28,24 +28,20 @@ _ROUND = 16
 class Product:
     """A linear layer, perhaps with GELU behind it."""
 
-    def __init__(self, weight: Tensor, bias: Tensor, gelu: bool = False) -> None:
-        self._weight, self._bias, self._gelu = weight.detach().t(), bias.detach(), gelu
+    def __init__(self, weight: Tensor, bias: Tensor, dtype: torch.dtype, gelu: bool = False) -> None:
+        self._weight, self._bias, self._gelu = weight.detach().to(dtype).t(), bias.detach().to(dtype), gelu
         self._packed: Tensor | None = None
-
-    @classmethod
-    def of(cls, layer: nn.Linear, gelu: bool = False) -> Product:
-        return cls(layer.weight, layer.bias, gelu)
 
     def lay_out(self, rows: int) -> None:
         """For so many rows at a time: in oneDNN's own order where torch has it, which saves a tenth of the time over MKL."""
-        has_onednn = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-        if has_onednn and self._weight.dtype == torch.float32:
+        if torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
             self._packed = torch.ops.mkldnn._reorder_linear_weight(self._weight.t().contiguous(), rows)
         else:
             self._weight = self._weight.contiguous()
 
     def __call__(self, states: Tensor) -> Tensor:
-        """(N, in) -> (N, out)."""
+        """(N, in) -> (N, out), in the precision of the product."""
+        states = states.to(self._bias.dtype)
         if self._packed is not None:
             after = "gelu" if self._gelu else "none"
             found: Tensor = torch.ops.mkldnn._linear_pointwise(states, self._packed, self._bias, after, [], "none")
@@ -74,10 +70,10 @@ class _Layer(NamedTuple):
 
 
 class Lean:
-    """The forward of one model."""
+    """The forward of one model. Its products may be in half precision, all else is not."""
 
-    def __init__(self, known: Layers) -> None:
-        self._known = known
+    def __init__(self, known: Layers, dtype: torch.dtype = torch.float32) -> None:
+        self._known, self._dtype = known, dtype
         self._layers = [self._products(layer) for layer in known.layers]
         self._laid_out = False
 
@@ -100,8 +96,13 @@ class Lean:
         scales = ((self._known.width // self._known.heads) ** -0.5, 1.0, 1.0)
         weight = torch.cat([part.weight.detach() * scale for part, scale in zip(parts, scales, strict=True)])
         bias = torch.cat([part.bias.detach() * scale for part, scale in zip(parts, scales, strict=True)])
-        up = Product.of(layer.up, self._known.gelu)
-        return _Layer(layer, Product(weight, bias), Product.of(layer.output), up, Product.of(layer.down))
+        return _Layer(
+            layer, Product(weight, bias, self._dtype), self._product(layer.output),
+            self._product(layer.up, self._known.gelu), self._product(layer.down),
+        )  # fmt: skip
+
+    def _product(self, layer: nn.Linear, gelu: bool = False) -> Product:
+        return Product(layer.weight, layer.bias, self._dtype, gelu)
 
     def begin(self, batch: Batch, last_layers: int = 0) -> Begun:
         """With `last_layers`, those before them are done."""
@@ -137,7 +138,8 @@ class Lean:
         states = _filled(states) if filled else states
         for layer in self._layers[begun.first : end]:
             parts = layer.query_key_value(states)[:count].view(rows, length, 3, heads, -1).permute(2, 0, 3, 1, 4)
-            query, key, value = parts.reshape(3, rows * heads, length, -1)  # (B x heads, L, size)
+            parts = states.new_empty(parts.shape).copy_(parts)
+            query, key, value = parts.view(3, rows * heads, length, -1)  # (B x heads, L, size)
             weights = torch.bmm(query, key.transpose(1, 2))
             if begun.bias is not None:
                 weights.view(rows, heads, length, length).add_(begun.bias)
@@ -162,6 +164,7 @@ def _filled(states: Tensor) -> Tensor:
 
 
 def _added(change: Tensor, to: Tensor, masks: Masks | None, dropout: nn.Dropout) -> Tensor:
+    change = change.to(to.dtype)
     return change.add_(to) if masks is None else masks.add_dropped(change, to, dropout.p)
 
 

@@ -9,20 +9,25 @@ import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 
+from sequst.tagger.precision import has_bf16
 from sequst.tagger.tagger import pick_device
 from sequst.training.settings import Settings
 
-BF16_FROM = 80_000_000
-"""Parameters from which bf16 pays on a GPU: below, a step is so little arithmetic that casting adds more than it saves."""
+BF16_FROM = {"cuda": 80_000_000, "cpu": 10_000_000}
+"""Parameters from which bf16 pays: below, a step is so little arithmetic that casting adds more than it saves."""
+
+
+def resolve_precision(settings: Settings, parameters: int) -> str:
+    """`fp32` or `bf16`: what the settings ask for, or what pays on this machine."""
+    if settings.precision != "auto":
+        return settings.precision
+    device = pick_device(settings.device)
+    return "bf16" if parameters >= BF16_FROM[device.type] and has_bf16(device) else "fp32"
 
 
 def make_accelerator(settings: Settings, parameters: int) -> Accelerator:
     """Accelerate on the device and in the precision that the settings ask for."""
-    device = pick_device(settings.device)
-    precision = settings.precision
-    if precision == "auto":
-        helps = device.type == "cuda" and parameters >= BF16_FROM and torch.cuda.is_bf16_supported(including_emulation=False)
-        precision = "bf16" if helps else "fp32"
+    device, precision = pick_device(settings.device), resolve_precision(settings, parameters)
     if device.type == "cuda":  # the CPU's kernels are deterministic as they are
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(settings.deterministic)

@@ -10,6 +10,7 @@ import torch
 
 from sequst.errors import UsageError
 from sequst.tagger.batches import Batch, collate
+from sequst.tagger.precision import require_bf16
 from sequst.tagger.shape import BILSTM
 from sequst.tagger.tagger import Tagger, pick_device
 from sequst.tagger.vectors import load_vectors
@@ -33,8 +34,8 @@ def load_encoder(settings: Settings, perturbed: bool = False) -> EncoderFacts:
     """Load the encoder and its tokenizer or vectors once and look for the device, so that whatever is wrong with them is known
     now; with `perturbed` it must take word embeddings in place of words."""
     device = pick_device(settings.device)
-    if settings.precision == "bf16" and not (device.type == "cuda" and torch.cuda.is_bf16_supported()):
-        raise UsageError(f"setting precision=bf16 needs a GPU that has it, and the device is {device.type}; use fp32 or auto")
+    if settings.precision == "bf16":
+        require_bf16(device, "setting precision=bf16", "fp32 or auto")
     tagger = Tagger.from_encoder(
         settings.encoder, ["O"], max_length=settings.max_length, overlap=settings.overlap, shape=settings.bilstm
     )
