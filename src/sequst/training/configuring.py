@@ -8,6 +8,7 @@ import functools
 import inspect
 import itertools
 import sys
+import textwrap
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -206,7 +207,7 @@ def _field_docs(cls: type) -> dict[str, str]:
     for statement, after in itertools.pairwise(_class_bodies(cls.__module__)[cls.__name__]):
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
             if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-                docs[statement.target.id] = str(after.value.value)
+                docs[statement.target.id] = " ".join(str(after.value.value).split())
     return docs
 
 
@@ -230,5 +231,6 @@ def template() -> str:
             lines += ["", f"{parent}:"]
         indent = "  " if parent else ""
         value = yaml.safe_dump(default, default_flow_style=True).removesuffix("\n...\n").strip()
-        lines += [f"{indent}# {text}", f"{indent}{leaf}: {value}"]
+        lines += textwrap.wrap(text, 126, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# ")
+        lines.append(f"{indent}{leaf}: {value}")
     return "\n".join(lines) + "\n"
