@@ -7,12 +7,13 @@ python benchmarks/tagging.py [--json FILE] [--device cpu|cuda] [--encoder minilm
 - onnxruntime in fp32 and int8: the exported model in batches of 32 padded to their longest; where onnx and onnxruntime are
   installed, which `left_out` tells
 - ours: `annotate`, from words to tags and confidences
+- the pipeline at 32 and ours in bf16, on a CPU that has it
 
 Sentences are of CoNLL-03's training set where SEQUST_DATA names the benchmarks, else of the generated corpus. Before time is
 taken, all are compared word by word with transformers' own forward of every sentence for itself: `agreement` is the share of
-words whose tag is the same, and all but int8 must have 99.9 % of them. The pipeline cuts words at punctuation as its tokenizer
-does; a word's tag is that of its first sub-word, by its place in the text. So that tags differ from word to word, the
-classifier, which has learnt nothing, is drawn wide.
+words whose tag is the same, and all but int8 and bf16 must have 99.9 % of them. The pipeline cuts words at punctuation as its
+tokenizer does; a word's tag is that of its first sub-word, by its place in the text. So that tags differ from word to word,
+the classifier, which has learnt nothing, is drawn wide.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ import transformers
 
 from sequst.corpus.sentence import Sentence
 from sequst.tagger.batches import collate
+from sequst.tagger.precision import has_bf16, in_precision
 from sequst.tagger.predicting import annotate
 from sequst.tagger.tagger import Tagger
 
-ROWS = 32
+ROWS, ROUNDED = 32, ("int8", "bf16")
 Contender = Callable[[list[Sentence]], list[list[str]]]
 """The tags of every sentence."""
 
@@ -49,12 +51,16 @@ def reference(tagger: Tagger, sentences: list[Sentence]) -> list[list[str]]:
     return tags
 
 
-def ours(tagger: Tagger) -> Contender:
-    return lambda sentences: [list(prediction.tags) for prediction in annotate(tagger, sentences)]
+def ours(tagger: Tagger, precision: str = "fp32") -> Contender:
+    def run(sentences: list[Sentence]) -> list[list[str]]:
+        with in_precision(tagger.device, precision):
+            return [list(prediction.tags) for prediction in annotate(tagger, sentences)]
+
+    return run
 
 
-def pipeline(folder: Path, device: str, rows: int) -> Contender:
-    tag = transformers.pipeline("token-classification", model=str(folder), device=device, ignore_labels=[])
+def pipeline(folder: Path, device: str, rows: int, dtype: torch.dtype = torch.float32) -> Contender:
+    tag = transformers.pipeline("token-classification", model=str(folder), device=device, dtype=dtype, ignore_labels=[])
 
     def run(sentences: list[Sentence]) -> list[list[str]]:
         found = tag([" ".join(sentence.words) for sentence in sentences], batch_size=rows)
@@ -122,6 +128,9 @@ def contenders(tagger: Tagger, folder: Path, device: str, threads: int) -> tuple
     """(by name, those that cannot be had here)."""
     found = {"ours": ours(tagger), "pipeline": pipeline(folder, device, 1), "pipeline at 32": pipeline(folder, device, ROWS)}
     left_out = []
+    if device == "cpu" and has_bf16(tagger.device):
+        found["ours, bf16"] = ours(tagger, "bf16")
+        found["pipeline at 32, bf16"] = pipeline(folder, device, ROWS, torch.bfloat16)
     for name, eight_bits in (("onnxruntime", False), ("onnxruntime, int8", True)) if device == "cpu" else ():
         try:
             found[name] = onnx(tagger, folder, threads, eight_bits)
@@ -144,7 +153,7 @@ def measure(tagger: Tagger, sentences: list[Sentence], device: str, threads: int
         expected = reference(tagger, few)
         agree = {name: agreement(expected, contender(few)) for name, contender in found.items()}
         for name, share in agree.items():
-            assert share >= 0.999 or "int8" in name, f"{name} does not give the same tags: {share:.4f}"
+            assert share >= 0.999 or name.endswith(ROUNDED), f"{name} does not give the same tags: {share:.4f}"
         calls = {name: lambda contender=contender: contender(sentences) for name, contender in found.items()}
         times = common.interleaved(calls, repeats)
     words = sum(map(len, sentences))

@@ -7,9 +7,9 @@ the same weights and takes the same number of steps of 32 sentences at the same 
 ours pays for the graphs that it records.
 
 - Trainer: at its defaults
-- Trainer, bf16 and like lengths: `bf16` (on a GPU) and `train_sampling_strategy="group_by_length"`
+- Trainer, bf16 and like lengths: `bf16`, where the machine has it, and `train_sampling_strategy="group_by_length"`
 - ours without graphs: the same loop, every kernel launched by itself; on a GPU, unless `--eager 0`
-- ours
+- ours, in bf16 where the machine has it; on such a CPU in fp32 as well
 
 That all learn the same is checked first: the loss of the selected words under the weights that each leaves, without dropout, on
 the same sentences. `loss_before` is that of the weights they begin with.
@@ -35,6 +35,7 @@ from sequst.methods.self_training import PseudoLabelledWords
 from sequst.objectives.consistency import GaussianConsistency
 from sequst.objectives.masked import HuberisedCrossEntropy
 from sequst.tagger.batches import Batch, collate
+from sequst.tagger.precision import has_bf16
 from sequst.tagger.tagger import Tagger
 from sequst.training.loop import Examples, Hooks, batches_of, fit
 from sequst.training.settings import Phase
@@ -140,7 +141,8 @@ def main() -> None:
         known = examples(first, sentences)
         weights = {key: value.clone() for key, value in first.state_dict().items()}
         tagger = first.to(options.device)
-        grouped = {"train_sampling_strategy": "group_by_length", "bf16": on_gpu}
+        bf16 = has_bf16(tagger.device)
+        grouped = {"train_sampling_strategy": "group_by_length", "bf16": bf16}
 
         def contender(call: Callable[[], None]) -> Callable[[], None]:
             def run() -> None:
@@ -153,10 +155,12 @@ def main() -> None:
         calls: dict[str, Any] = {
             "Trainer": lambda: trainer(tagger, known, options.steps, Path(folder)),
             "Trainer, bf16 and like lengths": lambda: trainer(tagger, known, options.steps, Path(folder), **grouped),
-            "ours": lambda: ours(tagger, known, options.steps, on_gpu),
+            "ours": lambda: ours(tagger, known, options.steps, bf16),
         }
         if on_gpu and options.eager:
-            calls["ours without graphs"] = lambda: without_graphs(lambda: ours(tagger, known, options.steps, on_gpu))
+            calls["ours without graphs"] = lambda: without_graphs(lambda: ours(tagger, known, options.steps, bf16))
+        if bf16 and not on_gpu:
+            calls["ours, fp32"] = lambda: ours(tagger, known, options.steps, False)
         contenders = {name: contender(call) for name, call in calls.items()}
         before, after = loss_of(tagger, known), {}
         for name, run in contenders.items():  # and kernels are built, and memory is taken

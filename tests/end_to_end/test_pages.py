@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from sequst.corpus.generated import generate
 from sequst.corpus.sampling import sample
@@ -20,6 +21,7 @@ from sequst.corpus.writing import write_conll, write_sentences
 from sequst.experiments.cells import Cell
 from sequst.experiments.engines import ENGINES, Ended, Job
 from sequst.methods import running
+from sequst.tagger.precision import has_bf16
 from sequst.training.settings import Ensemble, Phase, Settings
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -31,6 +33,8 @@ ELSEWHERE = ("ls ", "nvidia-cuda-mps-control")
 """Lines that show, or set up, a machine."""
 LONG = ("experiment run screening", "demo ", "vectors=glove", "--download", "--engine")
 """Commands that take hours, a network, a cluster or what is not installed: that they are understood is all that is tried."""
+if not has_bf16(torch.device("cpu")):
+    LONG += ("--precision bf16",)
 NARROW = {"--dataset": ["conll03"], "--method": ["finetune"], "--head": ["softmax"], "--seed": ["12"]}
 """What is run of an experiment, where its command does not say."""
 GIVEN = ["--labeled", "labeled.conll", "--dev", "dev.conll", "--output", "run"]
