@@ -401,8 +401,9 @@ def test_precision_follows_the_machine_and_the_size(
     monkeypatch.setattr(device_module, "Accelerator", lambda mixed_precision, cpu: asked.append(mixed_precision))
     for parameters in (1_000_000, 22_000_000, 110_000_000):
         make_accelerator(Settings(), parameters)
+    make_accelerator(Settings(encoder="bilstm"), 110_000_000)
     torch.use_deterministic_algorithms(False)
-    assert asked == found
+    assert asked == [*found, "no"]
 
 
 def test_what_is_no_sentence_is_said(tmp_path: Path) -> None:

@@ -10,11 +10,13 @@ from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 
 from sequst.tagger.precision import has_bf16
+from sequst.tagger.shape import BILSTM
 from sequst.tagger.tagger import pick_device
 from sequst.training.settings import Settings
 
 BF16_FROM = {"cuda": 80_000_000, "cpu": 10_000_000}
-"""Parameters from which bf16 pays: below, a step is so little arithmetic that casting adds more than it saves."""
+"""Parameters of a transformer from which bf16 pays: below, a step is so little arithmetic that casting adds more than it saves,
+and so it is in an LSTM."""
 
 
 def resolve_precision(settings: Settings, parameters: int) -> str:
@@ -22,7 +24,8 @@ def resolve_precision(settings: Settings, parameters: int) -> str:
     if settings.precision != "auto":
         return settings.precision
     device = pick_device(settings.device)
-    return "bf16" if parameters >= BF16_FROM[device.type] and has_bf16(device) else "fp32"
+    pays = settings.encoder != BILSTM and parameters >= BF16_FROM[device.type]
+    return "bf16" if pays and has_bf16(device) else "fp32"
 
 
 def make_accelerator(settings: Settings, parameters: int) -> Accelerator:
