@@ -100,7 +100,7 @@ def test_reading_is_recorded_and_the_same_every_time(
         with pytest.MonkeyPatch.context() as patch:
             if not recorded:
                 patch.setattr(ReplayedSteps, "_record", refuse)
-            accelerator = make_accelerator(Settings(device="cuda", precision=precision), 0)
+            accelerator = make_accelerator(Settings(device="cuda"), precision)
             fit(tagger, examples, HiddenWords(tagger, phase.hide), phase, accelerator, 7, Hooks())
         assert (len(replays) > 30) == recorded
         assert torch.equal(tagger.head.linear.weight, head)

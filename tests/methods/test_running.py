@@ -21,17 +21,27 @@ from sequst.corpus.writing import write_sentences
 from sequst.errors import SequstError, UsageError
 from sequst.methods.finetune import LabelledWords
 from sequst.methods.registry import METHODS, Method, find_method
-from sequst.methods.running import _command, _located, resume, train
+from sequst.methods.running import _command, _located, _looks_at_differences, resume, train
 from sequst.tagger.tagger import Tagger
 from sequst.training import device as device_module
 from sequst.training.data import DataFile
-from sequst.training.device import make_accelerator
+from sequst.training.device import make_accelerator, resolve_precision
 from sequst.training.directory import RunDirectory
 from sequst.training.progress import Silent
 from sequst.training.run import Run
-from sequst.training.settings import Settings
+from sequst.training.settings import MetaSt, Settings
 
 SHORT = {"min_steps": 24, "epochs": 1, "evaluations": 4, "learning_rate": 1e-3}
+
+
+class Heard(Silent):
+    """Keeps what is noted."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def note(self, message: str) -> None:
+        self.heard.append(message)
 
 
 def untimed(summary: dict[str, Any]) -> dict[str, Any]:
@@ -346,12 +356,13 @@ def test_another_encoder_is_noticed_on_resuming(split: Split, tiny_encoder: str,
 
 
 def test_another_machine_is_told_on_resuming(
-    split: Split, tiny_encoder: str, tmp_path: Path, sequst: Callable[..., Any]
+    split: Split, tiny_encoder: str, tmp_path: Path, sequst: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT)
     (tmp_path / "run" / "summary.json").unlink()
     facts = json.loads((tmp_path / "run" / "run.json").read_text())
     (tmp_path / "run" / "run.json").write_text(json.dumps({**facts, "torch": "1.0", "precision": "bf16", "threads": 3}))
+    monkeypatch.setattr("sequst.methods.running.has_bf16", lambda device: False)
     before = torch.get_num_threads()
     try:
         done = sequst("train", "--resume", tmp_path / "run")
@@ -360,6 +371,24 @@ def test_another_machine_is_told_on_resuming(
         torch.set_num_threads(before)
     assert "the run began with torch 1.0" in done.stderr
     assert "the run began with precision bf16 and goes on with fp32" in done.stderr
+
+
+@pytest.mark.parametrize("began", ["fp32", "bf16", None])
+def test_a_run_goes_on_in_its_precision(
+    began: str | None, split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever would be chosen for it today; one that does not say so is of a time when all were in fp32 on a CPU."""
+    options: dict[str, Any] = {"encoder": tiny_encoder, "device": "cpu", "teacher": SHORT}
+    train(split.labeled, tmp_path / "run", **options)
+    (tmp_path / "run" / "summary.json").unlink()
+    facts = {**json.loads((tmp_path / "run" / "run.json").read_text()), "precision": began}
+    kept = {name: value for name, value in facts.items() if value is not None}
+    (tmp_path / "run" / "run.json").write_text(json.dumps(kept))
+    monkeypatch.setattr("sequst.methods.running.has_bf16", lambda device: True)
+    monkeypatch.setattr("sequst.methods.running.resolve_precision", lambda *_: "fp32" if began == "bf16" else "bf16")
+    progress = Heard()
+    assert resume(tmp_path / "run", progress).summary["precision"] == (began or "fp32")
+    assert not any("its numbers may differ" in note for note in progress.heard)
 
 
 def test_pipes_are_kept_like_standard_input(files: Path, tiny_encoder: str, tmp_path: Path) -> None:
@@ -390,7 +419,11 @@ def test_a_folder_named_like_the_default_encoder_is_in_nobodys_way(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("device", "has", "found"),
-    [("cuda", True, ["no", "no", "bf16"]), ("cpu", True, ["no", "bf16", "bf16"]), ("cpu", False, ["no", "no", "no"])],
+    [
+        ("cuda", True, ["fp32", "fp32", "bf16"]),
+        ("cpu", True, ["fp32", "bf16", "bf16"]),
+        ("cpu", False, ["fp32", "fp32", "fp32"]),
+    ],
 )
 def test_precision_follows_the_machine_and_the_size(
     device: str, has: bool, found: list[str], monkeypatch: pytest.MonkeyPatch
@@ -399,11 +432,25 @@ def test_precision_follows_the_machine_and_the_size(
     monkeypatch.setattr(device_module, "pick_device", lambda name: torch.device(device))
     monkeypatch.setattr(device_module, "has_bf16", lambda device: has)
     monkeypatch.setattr(device_module, "Accelerator", lambda mixed_precision, cpu: asked.append(mixed_precision))
-    for parameters in (1_000_000, 22_000_000, 110_000_000):
-        make_accelerator(Settings(), parameters)
-    make_accelerator(Settings(encoder="bilstm"), 110_000_000)
+    sizes = (1_000_000, 22_000_000, 110_000_000)
+    assert [resolve_precision(Settings(), size, differences=False) for size in sizes] == found
+    assert resolve_precision(Settings(), 110_000_000, differences=True) == "fp32"
+    assert resolve_precision(Settings(encoder="bilstm"), 110_000_000, differences=False) == "fp32"
+    assert resolve_precision(Settings(precision="bf16"), 1, differences=True) == "bf16"
+    for precision in ("fp32", "bf16"):
+        make_accelerator(Settings(), precision)
     torch.use_deterministic_algorithms(False)
-    assert asked == [*found, "no"]
+    assert asked == ["no", "bf16"]
+
+
+def test_methods_that_look_at_small_differences() -> None:
+    first_order = Settings(metast=MetaSt(first_order=True))
+    assert {name for name, method in METHODS.items() if _looks_at_differences(method, Settings())} == {"vat", "seqvat"}
+    assert {name for name, method in METHODS.items() if _looks_at_differences(method, first_order)} == {
+        "vat",
+        "seqvat",
+        "metast",
+    }
 
 
 def test_what_is_no_sentence_is_said(tmp_path: Path) -> None:
@@ -491,13 +538,8 @@ def test_a_name_that_the_hub_does_not_have(tiny_encoder: str, tmp_path: Path, mo
 
 
 def test_labelled_sentences_of_the_test_set_are_told_when_it_is_read(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
-    heard: list[str] = []
-
-    class Heard(Silent):
-        def note(self, message: str) -> None:
-            heard.append(message)
-
+    progress = Heard()
     for name, test in (("shared", [*split.labeled[:3], *split.unlabeled[:5]]), ("own", split.unlabeled[:5])):
-        train(split.labeled, tmp_path / name, test=test, progress=Heard(), encoder=tiny_encoder, device="cpu", teacher=SHORT)
-    [told] = (note for note in heard if note.startswith("warning"))
+        train(split.labeled, tmp_path / name, test=test, progress=progress, encoder=tiny_encoder, device="cpu", teacher=SHORT)
+    [told] = (note for note in progress.heard if note.startswith("warning"))
     assert told.startswith(f"warning: 3 of the {len(split.labeled)} labelled sentences are in the test set too: its score")

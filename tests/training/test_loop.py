@@ -29,7 +29,7 @@ def run(
     encoder: str, split: Split, hooks: Hooks, state: dict[str, Any] | None = None, **options: Any
 ) -> tuple[Tagger, Outcome]:
     tagger, examples = start(encoder, split)
-    accelerator = make_accelerator(Settings(device="cpu"), 0)
+    accelerator = make_accelerator(Settings(device="cpu"))
     objective = options.get("objective", LabelledWords())
     return tagger, fit(tagger, examples, objective, options.get("phase", SHORT), accelerator, 7, hooks, state)
 
@@ -133,7 +133,7 @@ def test_a_loss_that_is_not_finite_leaves_weights_whose_loss_was(tiny_encoder: s
 
     tagger, examples = start(tiny_encoder, split)
     with pytest.raises(Diverged, match="the loss at step 7 of 20") as stop:
-        fit(tagger, examples, Breaking(), SHORT, make_accelerator(Settings(device="cpu"), 0), 7, Hooks())
+        fit(tagger, examples, Breaking(), SHORT, make_accelerator(Settings(device="cpu")), 7, Hooks())
     # weights are put aside whenever the dev set is about to be scored: before step 5, that is after step 4
     assert stop.value.good_step == 4
     assert equal(weights(tagger), seen[4])
@@ -143,7 +143,7 @@ def test_weights_that_blew_up_are_not_called_good(tiny_encoder: str, split: Spli
     tagger, examples = start(tiny_encoder, split)
     wild = Phase(learning_rate=1e38, head_learning_rate=1e38, min_steps=20, epochs=1, warmup=0)
     with pytest.raises(Diverged):
-        fit(tagger, examples, LabelledWords(), wild, make_accelerator(Settings(device="cpu"), 0), 7, Hooks())
+        fit(tagger, examples, LabelledWords(), wild, make_accelerator(Settings(device="cpu")), 7, Hooks())
     assert all(value.isfinite().all() for value in weights(tagger).values())
     assert all(0 < c <= 1 for c in tagger.predict("We play in Oslo").confidences)
 

@@ -119,7 +119,7 @@ def test_looking_later_finds_the_step_all_the_same(
 
     tagger, examples = start(tiny_encoder, split)
     with pytest.raises(Diverged, match=f"the loss at step {bad} of 20") as stop:
-        fit(tagger, examples, Breaking(), SHORT, make_accelerator(Settings(device="cpu"), 0), 7, Hooks())
+        fit(tagger, examples, Breaking(), SHORT, make_accelerator(Settings(device="cpu")), 7, Hooks())
     assert stop.value.good_step == good
     assert equal(weights(tagger), seen[good])
 
@@ -150,7 +150,7 @@ def test_a_phase_that_is_resumed_and_diverges_leaves_good_weights(tiny_encoder: 
     tagger, examples = start(tiny_encoder, split)
     first = states[0]["position"]["step"]
     with pytest.raises(Diverged) as stop:
-        fit(tagger, examples, Breaking(), SHORT, make_accelerator(Settings(device="cpu"), 0), 7, Hooks(), states[0])
+        fit(tagger, examples, Breaking(), SHORT, make_accelerator(Settings(device="cpu")), 7, Hooks(), states[0])
     assert (stop.value.step, stop.value.good_step) == (first + 2, first)
     assert all(value.isfinite().all() for value in weights(tagger).values())
 
@@ -281,7 +281,7 @@ def test_replayed_steps_are_the_steps(
         with pytest.MonkeyPatch.context() as patch:
             if not recorded:  # then it goes on step by step, with the same padding
                 patch.setattr(ReplayedSteps, "_record", refuse)
-            accelerator = make_accelerator(Settings(device="cuda", precision=precision), 0)
+            accelerator = make_accelerator(Settings(device="cuda"), precision)
             fit(tagger, examples, make(tagger.encoder.width), phase, accelerator, 7, Hooks(**hooks), state)
         return weights(tagger)
 
@@ -305,7 +305,7 @@ def test_a_phase_leaves_no_memory_behind(tiny_encoder: str, split: Split) -> Non
         examples = Examples(
             tagger.splitter.windows([s.words for s in split.labeled]), [tagger.label_ids(s.tags or ()) for s in split.labeled]
         )
-        fit(tagger, examples, student(tagger.encoder.width), SHORT, make_accelerator(Settings(device="cuda"), 0), 7, Hooks())
+        fit(tagger, examples, student(tagger.encoder.width), SHORT, make_accelerator(Settings(device="cuda")), 7, Hooks())
         del tagger
         torch.cuda.empty_cache()  # as `Run` does after a phase
         taken.append(torch.cuda.memory_reserved())
@@ -335,7 +335,7 @@ def test_what_cannot_be_recorded_is_done_step_by_step(
     found = []
     for way in ("broken off", "never begun"):
         tagger, examples = start(tiny_encoder, split)
-        accelerator = make_accelerator(Settings(device="cuda"), 0)
+        accelerator = make_accelerator(Settings(device="cuda"))
         with pytest.MonkeyPatch.context() as patch:
             if place == "update":
                 patch.setattr(ReplayedSteps, "_update", asking)
@@ -398,6 +398,6 @@ def test_a_state_from_a_cpu_goes_on(tiny_encoder: str, split: Split) -> None:
     states: list[Any] = []
     run(tiny_encoder, split, Hooks(save=functools.partial(keep, states), save_every=0))
     tagger, examples = start(tiny_encoder, split)
-    accelerator = make_accelerator(Settings(device="cuda"), 0)
+    accelerator = make_accelerator(Settings(device="cuda"))
     fit(tagger.to("cuda"), examples, LabelledWords(), SHORT, accelerator, 7, Hooks(), states[0])
     assert all(value.isfinite().all() for value in weights(tagger).values())

@@ -103,13 +103,20 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple
     line = {
         **cell.facts,
         **{name: getattr(evaluation.total, name) for name in ("f1", "precision", "recall", "tp", "fp", "fn")},
-        **{name: result.summary[name] for name in ("seconds", "rounds", "device")},
+        **{name: result.summary[name] for name in ("seconds", "rounds")},
+        "device": _device_of(result.summary),
         "commit": commit,
         "settings_hash": result.summary["settings_hash"],
     }
     own = {name: line[name] for name in (*TELLING, "commit")}
     numbered = {kind: [{**own, "number": i, **each} for i, each in enumerate(lines)] for kind, lines in found.items()}
     return {name: line[name] for name in KEYS}, numbered
+
+
+def _device_of(summary: dict[str, Any]) -> str:
+    """With its precision where the same settings may have given another one: on CPUs of two kinds."""
+    device: str = summary["device"]
+    return f"{device}, bf16" if device.startswith("cpu") and summary["precision"] == "bf16" else device
 
 
 def _scored_on(cell: Cell, data: Path, dev: list[Sentence] | None, shuffled: list[Sentence]) -> list[Sentence]:

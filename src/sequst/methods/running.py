@@ -24,6 +24,7 @@ from sequst.evaluation.evaluating import Evaluation, evaluate
 from sequst.inputs import STDIN, require_one_stdin
 from sequst.methods.adapting import adapt
 from sequst.methods.registry import Method, find_method
+from sequst.tagger.precision import has_bf16
 from sequst.tagger.pretrained import PACKAGED
 from sequst.tagger.saving import add_facts
 from sequst.tagger.shape import BILSTM
@@ -98,15 +99,18 @@ def train(
         if settings.bilstm.vectors and settings.encoder != BILSTM:
             progress.note(f"bilstm.vectors is not used: the encoder is {settings.encoder}, not bilstm")
         encoder = load_encoder(settings, method.perturbs)
+        precision = resolve_precision(settings, encoder.parameters, _looks_at_differences(method, settings))
         facts = {
             "sequst": __version__,
+            "torch": torch.__version__,
             "command": _command(),
             "threads": torch.get_num_threads(),
-            **_where(settings, encoder),
+            "device": str(pick_device(settings.device)),
+            "precision": precision,
             "encoder": encoder._asdict(),
         }
         directory = RunDirectory.create(path, settings, files, facts, Path(spool))
-    return _execute(directory, directory.files(), settings, method, data, encoder, progress, tracker)
+    return _execute(directory, directory.files(), settings, method, data, precision, progress, tracker)
 
 
 def _command() -> str:
@@ -124,12 +128,18 @@ def resume(path: str | Path, progress: Progress | None = None, tracker: Tracker 
     files, settings = directory.files(), directory.settings()
     method = find_method(settings.method)
     progress, encoder = progress or Silent(), load_encoder(settings, method.perturbs)
-    _same_as_before(directory, settings, encoder, progress)
-    return _execute(directory, files, settings, method, load_data(files, settings), encoder, progress, tracker)
+    precision = _as_before(directory, settings, encoder, progress)
+    return _execute(directory, files, settings, method, load_data(files, settings), precision, progress, tracker)
 
 
-def _same_as_before(directory: RunDirectory, settings: Settings, encoder: EncoderFacts, progress: Progress) -> None:
-    """Other weights are refused; another machine or torch is told, for the numbers may then differ in their last digits."""
+def _looks_at_differences(method: Method, settings: Settings) -> bool:
+    """Whether it goes by how a small step changes what comes out, which bf16 rounds away."""
+    return method.perturbs or (method.name == "metast" and settings.metast.first_order)
+
+
+def _as_before(directory: RunDirectory, settings: Settings, encoder: EncoderFacts, progress: Progress) -> str:
+    """Threads and, which is returned, precision are those that the run began with. Other weights are refused; another machine
+    or torch is told, for the numbers may then differ in their last digits."""
     facts = directory.facts
     if encoder.sha256 != facts["encoder"]["sha256"]:
         what = f"the encoder {settings.encoder} has other weights"
@@ -137,18 +147,16 @@ def _same_as_before(directory: RunDirectory, settings: Settings, encoder: Encode
             what = f"{settings.bilstm.vectors} has other word vectors"
         raise SequstError(f"{what} than when the run began; begin a new run with it")
     torch.set_num_threads(facts["threads"])
-    for name, value in _where(settings, encoder).items():
-        if facts.get(name, value) != value:
-            progress.note(f"warning: the run began with {name} {facts[name]} and goes on with {value}; its numbers may differ")
-
-
-def _where(settings: Settings, encoder: EncoderFacts) -> dict[str, str]:
-    """What the last digits of numbers depend on."""
-    return {
-        "torch": torch.__version__,
-        "device": str(pick_device(settings.device)),
-        "precision": resolve_precision(settings, encoder.parameters),
-    }
+    device = pick_device(settings.device)
+    began = facts.get("precision")
+    if began is None:  # an older run: on a CPU all were in fp32
+        began = "fp32" if facts["device"] == "cpu" else resolve_precision(settings, encoder.parameters, False)
+    precision = began if settings.precision == began or has_bf16(device) else "fp32"
+    then = {**facts, "precision": began}
+    for name, now in {"torch": torch.__version__, "device": str(device), "precision": precision}.items():
+        if then[name] != now:
+            progress.note(f"warning: the run began with {name} {then[name]} and goes on with {now}; its numbers may differ")
+    return precision
 
 
 def _execute(
@@ -157,7 +165,7 @@ def _execute(
     settings: Settings,
     method: Method,
     data: Data,
-    encoder: EncoderFacts,
+    precision: str,
     progress: Progress,
     tracker: Tracker | None,
 ) -> Result:
@@ -168,7 +176,7 @@ def _execute(
             return Result(directory.path, directory.summary, was_finished=True)
         if not method.unlabeled:
             data = dataclasses.replace(data, unlabeled=[], hidden_tags=[])
-        run = Run(settings, data, directory, encoder.parameters, progress, tracker)
+        run = Run(settings, data, directory, precision, progress, tracker)
         tracker.begin(directory.path, to_dict(settings))
         for note in [*data.notes, f"dev set: {data.dev_policy}", vectors_note(settings, run.text)]:
             if note is not None:

@@ -12,6 +12,7 @@ from sequst.tagger.batches import Batch
 from sequst.tagger.head import Decoded
 from sequst.tagger.lean import Lean
 from sequst.tagger.packed import Packed
+from sequst.tagger.precision import has_bf16
 from sequst.tagger.tagger import Tagger
 from sequst.tagger.transformer import states_of_words
 
@@ -26,8 +27,8 @@ class Forward:
         self.packed: Packed | None = None
         if known is not None and tagger.device.type != "cpu":
             self.packed = Packed.of(known)
-        elif known is not None:
-            self.lean = Lean(known, torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else torch.float32)
+        elif known is not None and (dtype := _dtype_of_products()) is not None:
+            self.lean = Lean(known, dtype)
 
     @property
     def token_budget(self) -> int:
@@ -53,6 +54,14 @@ class Forward:
     def decode(self, batch: Batch) -> Decoded:
         head = self._tagger.head
         return head.decode(head.scores(self.hidden(batch)), batch.rows)
+
+
+def _dtype_of_products() -> torch.dtype | None:
+    """On the CPU, in this thread; none for a precision that it has no instructions for, which torch's own forward emulates."""
+    if not torch.is_autocast_enabled("cpu"):
+        return torch.float32
+    asked = torch.get_autocast_dtype("cpu")
+    return asked if asked == torch.bfloat16 and has_bf16(torch.device("cpu")) else None
 
 
 @contextlib.contextmanager

@@ -26,6 +26,11 @@ def require_bf16(device: torch.device, told: str, instead: str) -> None:
         raise UsageError(f"{told} needs a GPU or a CPU that has it, and this {kind} has not; use {instead}")
 
 
+def as_in_this_thread() -> contextlib.AbstractContextManager[object]:
+    """Within it another thread computes on the CPU in the precision of this one: autocast is a thread's own."""
+    return torch.autocast("cpu", torch.get_autocast_dtype("cpu"), enabled=torch.is_autocast_enabled("cpu"))
+
+
 def in_precision(device: torch.device, precision: str) -> contextlib.AbstractContextManager[object]:
     """Within it a tagger on this device computes in `fp32` or `bf16`."""
     if precision not in PRECISIONS:

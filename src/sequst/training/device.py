@@ -19,18 +19,19 @@ BF16_FROM = {"cuda": 80_000_000, "cpu": 10_000_000}
 and so it is in an LSTM."""
 
 
-def resolve_precision(settings: Settings, parameters: int) -> str:
-    """`fp32` or `bf16`: what the settings ask for, or what pays on this machine."""
+def resolve_precision(settings: Settings, parameters: int, differences: bool) -> str:
+    """`fp32` or `bf16`: what the settings ask for, or what pays on this machine and does no harm, as it would to a method that
+    looks at small differences."""
     if settings.precision != "auto":
         return settings.precision
     device = pick_device(settings.device)
     pays = settings.encoder != BILSTM and parameters >= BF16_FROM[device.type]
-    return "bf16" if pays and has_bf16(device) else "fp32"
+    return "bf16" if pays and not differences and has_bf16(device) else "fp32"
 
 
-def make_accelerator(settings: Settings, parameters: int) -> Accelerator:
-    """Accelerate on the device and in the precision that the settings ask for."""
-    device, precision = pick_device(settings.device), resolve_precision(settings, parameters)
+def make_accelerator(settings: Settings, precision: str = "fp32") -> Accelerator:
+    """Accelerate on the device that the settings ask for, in this precision."""
+    device = pick_device(settings.device)
     if device.type == "cuda":  # the CPU's kernels are deterministic as they are
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(settings.deterministic)

@@ -56,7 +56,7 @@ class Run:
         settings: Settings,
         data: Data,
         directory: RunDirectory,
-        parameters: int,
+        precision: str,
         progress: Progress | None = None,
         tracker: Tracker | None = None,
     ) -> None:
@@ -64,7 +64,7 @@ class Run:
         self.progress: Progress = progress or Silent()
         self.tracker: Tracker = tracker or NoTracker()
         self.labels = labels_of(data.labeled)
-        self.accelerator = make_accelerator(settings, parameters)
+        self.accelerator = make_accelerator(settings, precision)
         self.history: list[dict[str, Any]] = []
         """A line for every round of self-training, the first teacher's included."""
         self.last_selection: tuple[Beliefs, NDArray[np.bool_]] | None = None

@@ -12,6 +12,7 @@ from typing import Any
 
 from sequst.corpus.sentence import Sentence
 from sequst.tagger.forward import Forward
+from sequst.tagger.precision import as_in_this_thread
 from sequst.tagger.prediction import CHUNK, Prediction
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.beliefs import Beliefs, form_beliefs
@@ -53,11 +54,15 @@ def annotate_with_uncertainty(
     if Forward(tagger).lean is None:  # its passes change modes and generators, which are not a thread's own
         yield from _one_after_the_other(tagger, iter(sentences), passes, seed, chunk, last_layers)
         return
-    stream, stopped = iter(sentences), threading.Event()
+    stream, stopped, precision = iter(sentences), threading.Event(), as_in_this_thread()
 
     def go_on(words: int) -> None:
         if stopped.is_set():
             raise InterruptedError
+
+    def form(held: list[Sentence], number: int) -> Beliefs:
+        with precision:
+            return form_beliefs(tagger, held, passes, seed + (number << 20), last_layers=last_layers, advance=go_on)
 
     coming: Future[Beliefs] | None = None
     before: list[Sentence] = []
@@ -67,9 +72,7 @@ def annotate_with_uncertainty(
                 held, failure = _read(stream, chunk)
                 beliefs = coming.result() if coming is not None else None
                 if held:
-                    coming = pool.submit(
-                        form_beliefs, tagger, held, passes, seed + (number << 20), last_layers=last_layers, advance=go_on
-                    )
+                    coming = pool.submit(form, held, number)
                 if beliefs is not None:
                     yield from _predictions(tagger, before, beliefs)
                 if failure is not None:
