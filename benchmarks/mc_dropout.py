@@ -7,7 +7,7 @@ python benchmarks/mc_dropout.py [--json FILE] [--device cpu|cuda] [--encoder min
 - sorted and streamed: batches of like length, sums in place of passes; transformers' own forward, on a GPU in bf16
 - baal: its patched dropout and `predict_on_batch`, in whichever of its two modes is faster; where it is installed
 - ours: `form_beliefs`, on a GPU in bf16; cutting words into sub-words included, as for all of them
-- the two before in bf16, on a CPU that has it
+- sorted and streamed, and ours, in bf16 as well on a CPU that has it
 
 Sentences are of CoNLL-03's training set where SEQUST_DATA names the benchmarks, else of the generated corpus; with `--slow` the
 usual loops and baal see so many of them. Before time is taken, all must agree: the mean probability of every word's label, over

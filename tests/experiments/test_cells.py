@@ -11,7 +11,7 @@ from sequst.corpus.counting import count_types
 from sequst.corpus.generated import generate
 from sequst.errors import SequstError, UsageError
 from sequst.experiments.benchmarks import read_part
-from sequst.experiments.cells import Cell
+from sequst.experiments.cells import Cell, _device_of
 from sequst.experiments.grid import run_grid
 from sequst.experiments.recipe import load_cells
 from sequst.experiments.results import KEYS, key_of, read_results
@@ -44,6 +44,12 @@ def test_cells_become_lines_and_are_not_run_again(benchmark: Path, tiny_encoder:
     assert run_cells(cells, benchmark, output) == []
     other = Cell("t", "ours", 1, recipe=SHORT + " teacher.warmup=0.2", encoder=tiny_encoder, shots=2)
     assert other.key not in {cell.key for cell in cells}
+
+
+def test_lines_tell_cpus_of_two_kinds_apart() -> None:
+    devices = [("cpu, 2 threads", "fp32"), ("cpu, 2 threads", "bf16"), ("NVIDIA H200", "bf16")]
+    told = [_device_of({"device": device, "precision": precision}) for device, precision in devices]
+    assert told == ["cpu, 2 threads", "cpu, 2 threads, bf16", "NVIDIA H200"]
 
 
 def test_choices_can_be_made_without_the_test_set(benchmark: Path, tiny_encoder: str, tmp_path: Path) -> None:

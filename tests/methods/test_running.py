@@ -444,13 +444,16 @@ def test_precision_follows_the_machine_and_the_size(
 
 
 def test_methods_that_look_at_small_differences() -> None:
-    first_order = Settings(metast=MetaSt(first_order=True))
-    assert {name for name, method in METHODS.items() if _looks_at_differences(method, Settings())} == {"vat", "seqvat"}
-    assert {name for name, method in METHODS.items() if _looks_at_differences(method, first_order)} == {
-        "vat",
-        "seqvat",
-        "metast",
-    }
+    expected = {"vat", "seqvat"}
+    for settings, more in ((Settings(), set[str]()), (Settings(metast=MetaSt(first_order=True)), {"metast"})):
+        assert {name for name, method in METHODS.items() if _looks_at_differences(method, settings)} == expected | more
+
+
+def test_bf16_where_there_is_none(split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sequst.tagger.precision.has_bf16", lambda device: False)
+    with pytest.raises(UsageError, match=r"setting precision=bf16 needs a GPU or a CPU that has it.* use fp32 or auto"):
+        train(split.labeled, tmp_path / "run", encoder=tiny_encoder, device="cpu", precision="bf16")
+    assert not (tmp_path / "run").exists()
 
 
 def test_what_is_no_sentence_is_said(tmp_path: Path) -> None:

@@ -84,13 +84,8 @@ def test_a_tagger_within_bf16(tagger: Tagger, monkeypatch: pytest.MonkeyPatch) -
     def found() -> list[Any]:
         beliefs, labels = form_beliefs(tagger, sentences, 3, 1), label_words(tagger, sentences)
         uncertain = [value for each in annotate_with_uncertainty(tagger, sentences, 3, 1) for value in each.mc_confidences]
-        return [
-            beliefs.confidence,
-            np.asarray(uncertain),
-            sentence_vectors(tagger, sentences),
-            labels.confidences,
-            labels.labels,
-        ]
+        vectors = sentence_vectors(tagger, sentences)
+        return [beliefs.confidence, np.asarray(uncertain), vectors, labels.confidences, labels.labels]
 
     exact, kept = found(), torch.get_num_threads()
     assert set(made) == {torch.float32}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,8 +9,6 @@ import typer
 from sequst.cli.options import Device, InputFormat, Precision, WordColumn
 
 if TYPE_CHECKING:
-    import contextlib
-
     from sequst.corpus.sentence import Sentence
     from sequst.tagger.prediction import Prediction
 
@@ -38,7 +37,6 @@ def predict(
     Example:
       sequst predict run/model raw.txt --output tagged.jsonl
     """
-    import contextlib
     import sys
     from pathlib import Path
 
@@ -110,8 +108,6 @@ def _annotator(
     model: str, device: str, passes: int, last_layers: int, raw_tags: bool, precision: str
 ) -> tuple[Callable[[Iterable[Sentence]], Iterator[Prediction]], contextlib.AbstractContextManager[object]]:
     """What tags sentences, and within what: the model in the folder, or its export, which is run without torch."""
-    import contextlib
-
     from sequst.errors import UsageError
     from sequst.integrations.onnx.folder import is_exported, require_its_own_precision
 

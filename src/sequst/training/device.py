@@ -15,8 +15,9 @@ from sequst.tagger.tagger import pick_device
 from sequst.training.settings import Settings
 
 BF16_FROM = {"cuda": 80_000_000, "cpu": 10_000_000}
-"""Parameters of a transformer from which bf16 pays: below, a step is so little arithmetic that casting adds more than it saves,
-and so it is in an LSTM."""
+"""Parameters of a transformer from which bf16 pays: below, a step is so little arithmetic that casting takes what it saves, and
+so it is in an LSTM. On two cores, by hand, a step of 4 million took 87 % of its time in fp32, one of 11 million 76 %, of 23
+million 70 %."""
 
 
 def resolve_precision(settings: Settings, parameters: int, differences: bool) -> str:
