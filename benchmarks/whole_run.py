@@ -1,10 +1,10 @@
 """What a whole run of SeqUST takes, from files to a scored tagger: seconds, and where they go.
 
 python benchmarks/whole_run.py [--json FILE] [--device cpu|cuda] [--encoder minilm] [--dataset mit_restaurant] [--seeds 12,21]
-    [--plain 1]
+    [--paths ours,plain]
 
-10-shot, five rounds of four student epochs over a pool of 4,000 sentences, none skipped. `--plain 1` takes the plain path
-beside ours, seed by seed: transformers' forward in the passes of MC dropout, and training steps kernel by kernel.
+10-shot, five rounds of four student epochs over a pool of 4,000 sentences, none skipped. `--paths ours,plain` takes the plain
+path beside ours, seed by seed: transformers' forward in the passes of MC dropout, and training steps kernel by kernel.
 The benchmarks are read from the folder that SEQUST_DATA names; without, the generated corpus stands in.
 """
 
@@ -68,16 +68,17 @@ def one_run(options: Any, encoder: str, seed: int, plain: bool) -> dict[str, Any
 
 
 def main() -> None:
-    parser = common.parser(__doc__, encoder="minilm", dataset="mit_restaurant", seeds="12", plain=0)
+    parser = common.parser(__doc__, encoder="minilm", dataset="mit_restaurant", seeds="12", paths="ours")
     options = parser.parse_args()
+    if not set(paths := options.paths.split(",")) <= {"ours", "plain"}:
+        parser.error(f"--paths {options.paths}: there are ours and plain")
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         encoder = common.encoder(options.encoder, Path(folder) / "encoder")
         runs: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for seed in map(int, options.seeds.split(",")):
-            runs["ours"].append(one_run(options, encoder, seed, plain=False))
-            if options.plain:
-                runs["plain path"].append(one_run(options, encoder, seed, plain=True))
+            for path in paths:
+                runs[path].append(one_run(options, encoder, seed, plain=path == "plain"))
     for name, lines in runs.items():
         found[name] = {
             "seconds": statistics.median(line["seconds"] for line in lines),

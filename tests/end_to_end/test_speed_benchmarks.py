@@ -78,8 +78,8 @@ def test_whole_run(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.Monkey
     settings = {"method": "sequst", "max_rounds": 1, "teacher": short, "student": short, "retune": short}
     monkeypatch.setattr(script, "SETTINGS", {**script.SETTINGS, **settings, "uncertainty": {"passes": 2}})
     monkeypatch.setattr(script, "POOL", 30)
-    found = told("whole_run", monkeypatch, tmp_path, f"--encoder={tiny_encoder}", "--plain=1")
-    for name in ("ours", "plain path"):
+    found = told("whole_run", monkeypatch, tmp_path, f"--encoder={tiny_encoder}", "--paths=ours,plain")
+    for name in ("ours", "plain"):
         [line] = found[name]["runs"]
         assert set(line["phases"]) == {"teacher", "beliefs", "student", "retune"}
         assert sum(line["phases"].values()) + line["rest"] == pytest.approx(line["seconds"])
