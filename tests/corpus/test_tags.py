@@ -5,7 +5,6 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from seqeval.metrics.sequence_labeling import get_entities
 
 from sequst.corpus.tags import Span, detect_scheme, is_tag, spans, tags_of, to_iob2, violations
 
@@ -22,6 +21,8 @@ def test_an_inside_tag_that_continues_nothing_begins_an_entity() -> None:
 
 
 def test_spans_equal_seqevals_on_every_short_sequence() -> None:
+    from seqeval.metrics.sequence_labeling import get_entities
+
     for length in range(1, 6):
         for tags in itertools.product(IOB2_TAGS, repeat=length):
             expected = {(kind, start, end + 1) for kind, start, end in get_entities(list(tags))}

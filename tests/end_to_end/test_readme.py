@@ -86,16 +86,18 @@ def test_every_file_of_results_can_be_run_again() -> None:
 
 
 MAIN = [REPOSITORY / "results" / f"{name}.jsonl" for name in ("main-10shot", "full-data", "self-training")]
+DEFAULTS = [REPOSITORY / "results" / f"{name}.jsonl" for name in ("best-10shot", "best-full-data")]
 
 
-def test_the_figures_of_the_docs_are_of_the_results() -> None:
-    """After new results: `sequst experiment figures` of these files with --output docs/images, without the SVG."""
+@pytest.mark.parametrize(("files", "folder"), [(MAIN, "docs/images"), (DEFAULTS, "docs/images/defaults")])
+def test_the_figures_of_the_docs_are_of_the_results(files: list[Path], folder: str) -> None:
+    """After new results: `sequst experiment figures` of these files with --output FOLDER, without the SVG."""
     from sequst.experiments.figures import figures_of
     from sequst.experiments.results import Results
 
-    for figure in figures_of(Results.load(MAIN)):
-        assert (REPOSITORY / f"docs/images/{figure.name}.csv").read_text(encoding="utf-8") == figure.csv()
-        assert (REPOSITORY / f"docs/images/{figure.name}.png").is_file()
+    for figure in figures_of(Results.load(files)):
+        assert (REPOSITORY / folder / f"{figure.name}.csv").read_text(encoding="utf-8") == figure.csv()
+        assert (REPOSITORY / folder / f"{figure.name}.png").is_file()
 
 
 def test_the_tables_of_self_training_are_what_the_results_say() -> None:
@@ -231,7 +233,7 @@ def test_the_page_on_speed_says_what_was_measured() -> None:
             for found in (bert, mpnet)
         )
         assert f"| {' | '.join(cells)} |" in page
-    assert f"{bert['ratio_naive']:.0f} and {mpnet['ratio_naive']:.0f} times the usual loop" in page
+    assert f"{bert['ratio_naive']:.1f} and {mpnet['ratio_naive']:.1f} times the usual loop" in page
     step, run = measured("training_step-h200"), measured("whole_run-h200")
     for milliseconds in step["milliseconds_a_step"].values():
         assert f"| {milliseconds:.1f} |" in page
@@ -239,6 +241,9 @@ def test_the_page_on_speed_says_what_was_measured() -> None:
     first, second = run["ours"]["runs"]
     assert f"{first['seconds']:.0f} s on a machine" in page
     assert f"{second['seconds']:.0f} s the next time" in page
+    plain = {each["seed"]: each["f1"] for each in measured("whole_run-h200-plain")["plain"]["runs"]}
+    assert f"{plain[12]:.2f} and {plain[21]:.2f} with the seeds 12 and 21" in page
+    assert f"ours has {first['f1']:.2f} and {second['f1']:.2f}" in page
 
     for name, found in measured("last_layers")["last_layers"].items():
         related = "" if "rank_correlation" not in found else f"{found['rank_correlation']:.3f}"
@@ -352,26 +357,30 @@ def mean_finding(name: str, kind: str, figure: str, dataset: str, **where: str) 
 SCREENED = {
     "screening": "paper max_rounds=2 choose=last valid_tags=true",
     "screening-more": "max_rounds=2 adapt=false ensemble.teachers=1",
+    "screening-draws": "max_rounds=2 adapt=false ensemble.teachers=1",
 }
 """Experiments that tell what changes bring, and what all of their runs have."""
 
 
-def effects_of(name: str) -> tuple[int, list[dict[str, Any]]]:
-    """(runs, what each change is worth in them)."""
+def effects_of(name: str, of: str = "f1") -> tuple[int, list[dict[str, Any]]]:
+    """(runs, what each change is worth in them); of the calibration error, where `ece` is asked for."""
     import importlib.util
 
-    from sequst.experiments.results import read_results
+    from sequst.experiments.results import read_findings, read_results
 
     spec = importlib.util.spec_from_file_location("effects", REPOSITORY / "benchmarks/effects.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    lines = read_results(REPOSITORY / f"results/{name}.jsonl")
-    return len(lines), module.effects(lines, set(SCREENED[name].split()))
+    path = REPOSITORY / f"results/{name}.jsonl"
+    lines = read_results(path) if of == "f1" else read_findings(path, "reliability")
+    return len(lines), module.effects(lines, set(SCREENED[name].split()), of)
 
 
-@pytest.mark.parametrize(("name", "runs", "changes"), [("screening", 37, 11), ("screening-more", 48, 4)])
+@pytest.mark.parametrize(
+    ("name", "runs", "changes"), [("screening", 37, 11), ("screening-more", 48, 4), ("screening-draws", 48, 7)]
+)
 def test_the_page_on_the_recipe_says_what_each_change_brings(name: str, runs: int, changes: int) -> None:
     page = " ".join((REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8").split())
     counted, effects = effects_of(name)
@@ -379,6 +388,41 @@ def test_the_page_on_the_recipe_says_what_each_change_brings(name: str, runs: in
     for row in effects:
         names = row["change"].replace(" ", "` `")
         assert f"| `{names}` | {row['effect']:+.2f} ± {row['error']:.2f} | {row['p']:.3f} |" in page
+
+
+def test_the_page_on_the_recipe_says_what_seven_more_changes_bring() -> None:
+    import statistics
+
+    from sequst.experiments.results import read_results
+
+    page = " ".join((REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8").split())
+    for row in effects_of("screening-draws", "ece")[1]:
+        told = page[page.index("## Seven more") :]
+        change = told.index(f"| `{row['change'].replace(' ', '` `')}` |")
+        assert told[change:].split(" | ")[3].split(" |")[0] == f"{row['effect']:+.2f} ± {row['error']:.2f}"
+    soft = {
+        (name, of): next(row for row in effects_of(name, of)[1] if row["change"] == "pseudo_labels=mean")
+        for name in SCREENED
+        for of in ("f1", "ece")
+    }
+    weights = {name: soft[name, "f1"]["error"] ** -2 for name in SCREENED}
+    mean = sum(weight * soft[name, "f1"]["effect"] for name, weight in weights.items()) / sum(weights.values())
+    assert f"they bring {mean:.2f} ± {sum(weights.values()) ** -0.5:.2f}" in page
+    for name, told in (("screening-more", "smaller by {}, in `screening`"), ("screening", "in `screening` by {}, here")):
+        found = soft[name, "ece"]
+        assert told.format(f"{-found['effect']:.2f} ± {found['error']:.2f}") in page
+
+    heads: dict[str, dict[str, float]] = {"softmax": {}, "crf": {}}
+    lines = [
+        *read_results(REPOSITORY / "results/screening-heads.jsonl"),
+        *read_results(REPOSITORY / "results/screening-draws.jsonl"),
+    ]
+    for line in lines:
+        if line["recipe"] == SCREENED["screening-draws"]:
+            heads[line["head"]][line["dataset"]] = line["f1"]
+    for head, name in (("softmax", "softmax"), ("crf", "CRF")):
+        row = [*(heads[head][each] for each in SETS), statistics.mean(heads[head].values())]
+        assert f"| {name} | {' | '.join(f'{f1:.2f}' for f1 in row)} |" in page
 
 
 def test_the_page_on_the_recipe_says_what_fewer_errors_cost() -> None:
@@ -437,14 +481,15 @@ def test_the_page_on_the_recipe_says_what_reading_first_brings() -> None:
     from sequst.evaluation.paired import paired_test
 
     page = " ".join((REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8").split())
-    hidden, best = round_scores("hidden-words"), round_scores("best-10shot")
-    both = sorted(hidden[0].keys() & best[0].keys())
-    assert len(both) == 15
-    for name, way in (("one teacher, as the encoder is", hidden), ("three, that have read the text", best)):
+    one, best = round_scores("one-teacher"), round_scores("best-10shot")
+    both = sorted(one[0].keys() & best[0].keys())
+    assert len(both) == 27
+    for name, way in (("one teacher, as the encoder is", one), ("three, that have read the text", best)):
         means = [f"{statistics.mean(way[n][key] for key in both):.2f}" for n in range(6)]
         assert f"| {name} | {' | '.join(means)} |" in page
-    first, last = (paired_test([best[n][key] for key in both], [hidden[n][key] for key in both]) for n in (0, 5))
-    assert f"The first teacher is {first.difference:.2f} points better (p = {first.p:.3f})" in page
+    first, last = (paired_test([best[n][key] for key in both], [one[n][key] for key in both]) for n in (0, 5))
+    assert first.p < 0.001
+    assert f"The first teacher is {first.difference:.2f} points better (p < 0.001)" in page
     assert f"After the last round {last.difference:.2f} of them are left (p = {last.p:.3f})" in page
 
 
@@ -471,12 +516,17 @@ def test_the_pages_say_what_the_defaults_reach() -> None:
         gains = [paired_test(*zip(*some, strict=True)) for some in (*pairs, [pair for some in pairs for pair in some])]
         row = [f"{gain.difference:+.2f} ({gain.p:.3f})" for gain in gains]
         assert f"| SeqUST less {name} (p) | {' | '.join(row)} |" in page
-    full = {line["dataset"]: line["f1"] for line in read_results(REPOSITORY / "results/full-data.jsonl")}
-    shares = []
-    for each in SETS[:5]:
-        few, ours = (statistics.mean(found[each, method].values()) for method in ("finetune", "sequst"))
-        shares.append(f"{100 * (ours - few) / (full[each] - few):.0f} %")
+    full = {line["dataset"]: line["f1"] for line in read_results(REPOSITORY / "results/best-full-data.jsonl")}
+    most = [*(full[each] for each in SETS), statistics.mean(full.values())]
+    few, ours = (
+        [*(means := [statistics.mean(found[each, method].values()) for each in SETS]), statistics.mean(means)]
+        for method in ("finetune", "sequst")
+    )
+    row = f"| all of the training set, one seed | {' | '.join(f'{f1:.2f}' for f1 in most)} |"
+    assert all(row in text for text in (page, README))
+    shares = [f"{100 * (b - a) / (c - a):.0f} %" for a, b, c in zip(few, ours, most, strict=True)]
     assert f"| of the way there, SeqUST goes | {' | '.join(shares)} |" in page
+    assert f"{ours[-1] - few[-1]:.1f} points, on every set beyond chance: {shares[-1]} of the way" in README
     own = [mean_finding("best-10shot", "reliability", "ece", each, method="sequst") for each in SETS]
     assert f"| {' | '.join(f'{ece:.1f}' for ece in own)} |" in page
     teachers = [round_scores("best-10shot", method)[0] for method in ("sst", "sequst")]

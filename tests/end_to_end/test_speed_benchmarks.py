@@ -160,6 +160,10 @@ def test_effects_are_found_again() -> None:
     assert first["effect"] == pytest.approx(2.0, abs=0.2)
     assert second["effect"] == pytest.approx(-1.0, abs=0.2)
     assert first["p"] < 0.001
+    inverted = [{**line, "ece": 100 - line["f1"]} for line in lines]
+    assert [row["effect"] for row in script.effects(inverted, {"base"}, "ece")] == pytest.approx(
+        [-second["effect"], -first["effect"]]
+    )
     with pytest.raises(SystemExit, match="do not tell"):
         script.effects(lines[:2], {"base"})
 

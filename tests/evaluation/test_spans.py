@@ -3,7 +3,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from seqeval.metrics import classification_report, f1_score, precision_score, recall_score
 
 from sequst.evaluation.spans import Counts, f1_interval, score_spans
 
@@ -20,6 +19,8 @@ def test_by_hand() -> None:
 
 
 def test_equals_seqeval_on_random_tags() -> None:
+    from seqeval.metrics import classification_report, f1_score, precision_score, recall_score
+
     rng = random.Random(0)
     for _ in range(50):
         lengths = [rng.randint(1, 12) for _ in range(rng.randint(1, 20))]
