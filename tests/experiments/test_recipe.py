@@ -15,7 +15,7 @@ from sequst.experiments.recipe import load_cells, load_recipe, recipe_names
 SHIPPED = {
     "full-data", "main-10shot", "best-10shot", "20shot", "50shot", "100shot", "ablation", "data-efficiency", "selection-error",
     "base-encoders", "rounds", "hyperparameters", "representations", "cases", "smoke", "screening", "screening-more",
-    "screening-draws", "screening-draws-mirrored", "study", "best-full-data", "best-ablation",
+    "screening-draws", "screening-draws-mirrored", "screening-swap", "study", "best-full-data", "best-ablation",
 }  # fmt: skip
 
 

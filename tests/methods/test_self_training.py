@@ -26,7 +26,7 @@ from sequst.objectives.masked import CrossEntropy, HuberisedCrossEntropy, masked
 from sequst.tagger.batches import collate
 from sequst.tagger.head import Decoded
 from sequst.tagger.tagger import Tagger
-from sequst.training.loop import Examples
+from sequst.training.loop import Examples, Outcome
 from sequst.training.run import Run
 from sequst.training.state import load_state
 from sequst.uncertainty.beliefs import Beliefs, form_beliefs
@@ -324,6 +324,39 @@ def test_words_can_be_drawn_anew_in_every_epoch(split: Split, tiny_encoder: str,
     assert [sum(words) for words in counted[0]] == [sum(words) for words in counted[1]]
 
 
+def test_entities_are_swapped_in_every_epoch_after_the_first(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    """A teacher's for labelled ones, a student's for those of the unlabelled sentences too."""
+    seen: dict[str, list[list[list[int]]]] = {"teacher": [], "retune": []}
+
+    class Watched(Run):
+        def train(self, tagger: Tagger, examples: Examples, *rest: Any, renew: Any = None, **more: Any) -> Outcome:
+            if (name := rest[3]) in seen:
+                seen[name] += [[window.ids for window in renew(epoch).windows] for epoch in (1, 2, 3, 4, 1)]
+            return super().train(tagger, examples, *rest, renew=renew, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sequst.methods.running.Run", Watched)
+        run(split, tiny_encoder, tmp_path / "run", "sequst", max_rounds=1, **{k: SWAPPED[k] for k in seen})
+    for first, second, *_, again in seen.values():
+        assert first == again != second
+    known, found = ({piece for epoch in seen[name] for ids in epoch for piece in ids} for name in ("teacher", "retune"))
+    assert found - known
+    results = [
+        run(
+            split,
+            tiny_encoder,
+            tmp_path / str(share),
+            "sst",
+            max_rounds=1,
+            dev=None,
+            retune={**QUICK, "min_steps": 16, "swap": share},
+        )
+        for share in (0.0, 0.5)
+    ]
+    assert len({result.summary["settings_hash"] for result in results}) == 2
+    assert not same_weights(*(result.tagger for result in results))
+
+
 @pytest.mark.parametrize("dev", [True, False])
 def test_a_student_that_breaks_down_does_not_take_the_run_along(
     dev: bool, split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -426,6 +459,9 @@ MOMENTS = {
 }
 
 
+SWAPPED = {**OPTIONS, **{name: {**OPTIONS[name], "swap": 0.5} for name in ("teacher", "retune")}}
+
+
 def flags(options: dict[str, Any], prefix: str = "") -> list[str]:
     found: list[str] = []
     for name, value in options.items():
@@ -441,7 +477,7 @@ def whole(split: Split, tiny_encoder: str, tmp_path_factory: pytest.TempPathFact
     data = folder / "data"
     train(
         data / "labeled.conll", folder / "run", unlabeled=data / "unlabeled.conll", dev=data / "dev.conll",
-        encoder=tiny_encoder, method="sequst", checkpoint_seconds=0, **OPTIONS,
+        encoder=tiny_encoder, method="sequst", checkpoint_seconds=0, **SWAPPED,
     )  # fmt: skip
     return folder
 
@@ -451,7 +487,7 @@ def test_a_killed_run_ends_the_same(moment: str, whole: Path, tiny_encoder: str,
     place, count, about = MOMENTS[moment]
     data, output = whole / "data", tmp_path / "run"
     inputs = [f"--{role}={data / role}.conll" for role in ("labeled", "unlabeled", "dev")]
-    settings = flags({**OPTIONS, "checkpoint_seconds": 0})
+    settings = flags({**SWAPPED, "checkpoint_seconds": 0})
     command = ["train", *inputs, f"--encoder={tiny_encoder}", "--method=sequst", f"--output={output}", *settings]
     killed = subprocess.run(
         [sys.executable, "-c", KILLER, place, str(count), about, *command], capture_output=True, check=False

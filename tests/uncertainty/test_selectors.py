@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sequst.corpus.mentions import Mention
+from sequst.corpus.sentence import Sentence
 from sequst.uncertainty.beliefs import Beliefs
 from sequst.uncertainty.selectors import (
     SELECTORS,
@@ -15,6 +17,7 @@ from sequst.uncertainty.selectors import (
     SampledWords,
     TopOfEachClass,
     TopWords,
+    believed_mentions,
     scores,
     units,
 )
@@ -38,6 +41,21 @@ def test_weights_by_hand() -> None:
     assert scores(TWO, "certainty") == pytest.approx([0.5, 1.0, 0.0, 0.5])
     hopeless = beliefs([0.5, 0.5], [2.0, 3.0], [2])
     assert not SampledWords().select(hopeless, np.random.default_rng(0)).any()
+
+
+def test_an_entity_is_trusted_as_the_worst_of_its_words() -> None:
+    names = ["O", "B-X", "I-X", "B-Y"]
+    found = beliefs([0.8, 0.4, 0.9, 0.6, 0.5], [0.5, 0.0, 0.0, 0.5, 0.2], [3, 2], [1, 2, 0, 3, 3])
+    sentences = [Sentence(("a", "b", "c")), Sentence(("d", "e"))]
+
+    def mentions(selector: SampledWords | AllWords) -> list[Mention]:
+        found_ = believed_mentions(found, sentences, names, selector)
+        return [mention._replace(weight=round(mention.weight, 6)) for mention in found_]
+
+    assert mentions(SampledWords()) == [Mention("X", ("a", "b"), 0.4), Mention("Y", ("d",), 0.3), Mention("Y", ("e",), 0.4)]
+    assert [mention.weight for mention in mentions(SampledWords(weight="confidence", power=2.0))] == [0.16, 0.36, 0.25]
+    assert [mention.weight for mention in mentions(AllWords())] == [1.0, 1.0, 1.0]
+    assert not list(believed_mentions(beliefs([0.5], [0.1], [1], [0]), [Sentence(("a",))], names, AllWords()))
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.floats(0.05, 1.0), st.integers(0, 99))

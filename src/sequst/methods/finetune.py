@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
+from sequst.corpus.mentions import Mentions, mentions_of
 from sequst.tagger.batches import Batch
 from sequst.tagger.tagger import Tagger
 from sequst.training.objective import Objective
@@ -24,7 +25,9 @@ def learn_labelled(
     tagger = run.new_tagger(0, name)
     examples = run.examples(tagger, run.data.labeled)
     run.standardise(tagger, examples)
-    run.train(tagger, examples, objective(tagger), phase or run.settings.teacher, 0, name)
+    phase = phase or run.settings.teacher
+    renew = run.swapping(tagger, Mentions(mentions_of(run.data.labeled)), phase, 0, name)
+    run.train(tagger, examples, objective(tagger), phase, 0, name, renew=renew)
     return tagger
 
 

@@ -49,7 +49,7 @@ class Examples(NamedTuple):
 
 
 Renew = Callable[[int], Examples] | None
-"""Gives the examples of an epoch after the first: the same windows, of which other words count."""
+"""Gives the examples of an epoch after the first: the same windows, of which other words count, or others in their place."""
 
 
 class Diverged(Exception):
@@ -92,9 +92,9 @@ def fit(
     renew: Renew = None,
 ) -> Outcome:  # fmt: skip
     """Train the tagger in place. Every epoch is seeded by itself, so a phase resumed at an epoch ends as it would have."""
-    lengths = [len(window.ids) for window in examples.windows]
 
     def epoch_plan(epoch: int) -> list[list[int]]:
+        lengths = [len(window.ids) for window in examples.windows]
         return plan(lengths, max_rows=phase.batch_size, max_tokens=MAX_TOKENS, seed=derive(seed, "order", epoch))
 
     steps = max(math.ceil(phase.epochs * len(epoch_plan(0))), phase.min_steps, 1)
@@ -110,7 +110,7 @@ def fit(
     if averaged is not None and state is not None:
         averaged.restore(state["averaged"])
     parts = (tagger, objective, learners, optimizer, accelerator, phase.max_gradient_norm)
-    most = min(phase.batch_size, len(lengths))
+    most = min(phase.batch_size, len(examples.windows))
     take = ReplayedSteps(*parts, rows=most, tokens=MAX_TOKENS).take if recorded else Steps(*parts).take
     look_every = _look_every(tagger.device)
     begun = saved = time.perf_counter()

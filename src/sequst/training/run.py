@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sequst.corpus.mentions import Mentions
 from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError
 from sequst.evaluation.evaluating import evaluate
@@ -105,6 +106,18 @@ class Run:
         """Tagged sentences as windows with labels."""
         windows = tagger.splitter.windows([s.words for s in sentences])
         return Examples(windows, [tagger.label_ids(s.tags or ()) for s in sentences])
+
+    def swapping(self, tagger: Tagger, mentions: Mentions, phase: Phase, *place: object) -> Renew:
+        """The labelled sentences anew for every epoch, others of their type in the place of some entities, where the phase asks
+        for it."""
+        if not phase.swap:
+            return None
+
+        def renew(epoch: int) -> Examples:
+            rng = np.random.default_rng(derive(self.settings.seed, *place, "swap", epoch))
+            return self.examples(tagger, [mentions.swapped(sentence, phase.swap, rng) for sentence in self.data.labeled])
+
+        return renew
 
     def dev_f1(self, tagger: Tagger) -> float:
         return evaluate(tagger, self.data.dev).total.f1

@@ -41,6 +41,9 @@ class Phase:
     """Score and keep a moving average of the weights, with this decay a step; 0 for the weights as they are."""
     hide: float = 0.0
     """Share of the words that are hidden in each step, behind the encoder's mask token: their tags must be told from others."""
+    swap: float = 0.0
+    """Share of the labelled entities that others of their type stand in for, drawn anew in each epoch after the first: labelled
+    ones and, of `retune`, those that the teachers find in the text."""
 
 
 @dataclass(frozen=True)
@@ -275,6 +278,11 @@ class Settings:
 
     def __post_init__(self) -> None:
         _check_ranges(self)
+        for name in ("adaptation", "student"):
+            if getattr(self, name).swap:
+                raise UsageError(
+                    f"setting {name}.swap: entities are swapped in labelled sentences alone; set teacher.swap or retune.swap"
+                )
 
     def hash(self, unused: Collection[str] = ()) -> str:
         """Equal for settings that differ in nothing but the seed, where they ran, and names that the method does not use."""
@@ -301,7 +309,7 @@ _YOUNGER: dict[type, dict[str, Any]] = {
         "valid_tags": False,
         "ensemble": Ensemble(teachers=1, students=1, memory=0.0),
     },
-    Phase: {"average": 0.0, "hide": 0.0},
+    Phase: {"average": 0.0, "hide": 0.0, "swap": 0.0},
     Uncertainty: {"last_layers": 0, "dropout": 0.0, "calibrated": False},
     Selection: {"power": 1.0, "unit": "word", "each_epoch": False},
 }
@@ -337,7 +345,7 @@ _POSITIVE = {"learning_rate", "head_learning_rate", "epochs", "batch_size", "max
 _POSITIVE |= {"passes", "samples", "patience", "max_rounds", "epsilon", "step", "paths"}
 _POSITIVE |= {"teachers", "students", "sharpness"}
 _POSITIVE |= {"refresh", "smoothing", "retune", "layers", "hidden", "word_size", "character_size", "filters", "rate"}
-_SHARES = {"warmup", "dev_fraction", "dropout", "average", "memory", "hide"}
+_SHARES = {"warmup", "dev_fraction", "dropout", "average", "memory", "hide", "swap"}
 _MAY_BE_ZERO = {"min_steps", "weight_decay", "evaluations", "overlap", "checkpoint_seconds", "seed", "weight", "dev_shots"}
 _MAY_BE_ZERO |= {"entropy", "last_layers", "power"}
 _ZERO_OR_FROM = {"tau": 1.0, "prior": 1e-3}

@@ -5,12 +5,14 @@ A selector is a small class with `select`. To add one: write the class, and a ro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 import numpy as np
 
+from sequst.corpus.mentions import Mention
+from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import OUTSIDE
 from sequst.uncertainty.beliefs import Beliefs
 
@@ -29,6 +31,9 @@ class Selector(Protocol):
 
     def select(self, beliefs: Beliefs, rng: np.random.Generator) -> NDArray[np.bool_]: ...
 
+    def trust(self, beliefs: Beliefs) -> NDArray[np.float64]:
+        """How much every word is trusted, beside others."""
+
 
 def scores(beliefs: Beliefs, weight: Weight) -> NDArray[np.float64]:
     """Confidence x certainty, or one of the two alone."""
@@ -44,6 +49,9 @@ class AllWords:
 
     def select(self, beliefs: Beliefs, rng: np.random.Generator) -> NDArray[np.bool_]:
         return np.ones(len(beliefs), dtype=np.bool_)
+
+    def trust(self, beliefs: Beliefs) -> NDArray[np.float64]:
+        return np.ones(len(beliefs))
 
 
 @dataclass(frozen=True)
@@ -67,7 +75,7 @@ class _Scored:
     def select(self, beliefs: Beliefs, rng: np.random.Generator) -> NDArray[np.bool_]:
         firsts = units(beliefs, self.names) if self.unit == "entity" else np.arange(len(beliefs))
         # an entity is as good as the worst of its words
-        found = np.minimum.reduceat(scores(beliefs, self.weight), firsts) if len(firsts) else np.zeros(0)
+        found = worst(scores(beliefs, self.weight), firsts)
         likely = found > 0
         keys = np.where(likely, self.power * np.log(np.where(likely, found, 1.0)), -np.inf)
         if self.drawn:
@@ -76,6 +84,10 @@ class _Scored:
         sizes = np.diff(firsts, append=len(beliefs))
         group = (beliefs.labels if self.of_class else beliefs.sentence_of)[firsts]
         return np.repeat(_largest(keys, sizes, group, self.share) & (likely | (not self.drawn)), sizes)
+
+    def trust(self, beliefs: Beliefs) -> NDArray[np.float64]:
+        found: NDArray[np.float64] = scores(beliefs, self.weight) ** self.power
+        return found
 
 
 @dataclass(frozen=True)
@@ -125,6 +137,25 @@ def units(beliefs: Beliefs, names: Sequence[str]) -> NDArray[np.int64]:
     goes_on = np.zeros(len(beliefs), dtype=np.bool_)
     goes_on[1:] = inside[1:] & (type_of[1:] == type_of[:-1]) & (np.diff(beliefs.sentence_of) == 0)
     return np.flatnonzero(~goes_on)
+
+
+def worst(found: NDArray[np.float64], firsts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The least of the words of every unit; `firsts` are where they begin."""
+    return np.minimum.reduceat(found, firsts) if len(firsts) else np.zeros(0)
+
+
+def believed_mentions(
+    beliefs: Beliefs, sentences: Sequence[Sentence], names: Sequence[str], selector: Selector
+) -> Iterator[Mention]:
+    """The entities that the teachers find in the sentences, each as likely as the worst of its words is trusted."""
+    firsts = units(beliefs, names)
+    ends = np.append(firsts[1:], len(beliefs))
+    of, trust = beliefs.sentence_of[firsts], worst(selector.trust(beliefs), firsts)
+    label = beliefs.labels[firsts]
+    for unit in np.flatnonzero(label != names.index(OUTSIDE)).tolist():
+        begin = beliefs.starts[of[unit]]
+        words = sentences[of[unit]].words[firsts[unit] - begin : ends[unit] - begin]
+        yield Mention(names[label[unit]][2:], words, float(trust[unit]))
 
 
 def _largest(keys: NDArray[np.float64], sizes: NDArray[np.int64], group: NDArray[np.int64], share: float) -> NDArray[np.bool_]:
