@@ -487,10 +487,17 @@ def test_the_page_on_the_recipe_says_what_reading_first_brings() -> None:
     for name, way in (("one teacher, as the encoder is", one), ("three, that have read the text", best)):
         means = [f"{statistics.mean(way[n][key] for key in both):.2f}" for n in range(6)]
         assert f"| {name} | {' | '.join(means)} |" in page
-    first, last = (paired_test([best[n][key] for key in both], [one[n][key] for key in both]) for n in (0, 5))
-    assert first.p < 0.001
-    assert f"The first teacher is {first.difference:.2f} points better (p < 0.001)" in page
-    assert f"After the last round {last.difference:.2f} of them are left (p = {last.p:.3f})" in page
+    gains = {n: paired_test([best[n][key] for key in both], [one[n][key] for key in both]) for n in (0, 2, 4, 5)}
+    by_set = [[statistics.mean(way[5][key] for key in both if key[0] == each) for each in SETS] for way in (best, one)]
+    assert gains[0].p < 0.001
+    assert f"The first teacher is {gains[0].difference:.2f} points better (p < 0.001)" in page
+    assert f"After two rounds {gains[2].difference:.2f} of them are left (p = {gains[2].p:.3f})" in page
+    assert f"after the last {gains[5].difference:.2f} (p = {gains[5].p:.3f} over 27 pairs" in page
+    assert f"{paired_test(*by_set).p:.2f} by the means of the sets, and {gains[4].p:.2f} a round earlier" in page
+    before = round_scores("hidden-words")[5]
+    again = statistics.mean(one[5][key] - f1 for key, f1 in before.items())
+    assert f"{len(before)} of the 27 repeat" in page
+    assert f"moved their mean by {again:.2f}" in page
 
 
 def test_the_pages_say_what_the_defaults_reach() -> None:

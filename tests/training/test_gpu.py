@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from tests.methods.test_running import KILLER, metrics
-from tests.methods.test_self_training import MOMENTS, OPTIONS, flags
+from tests.methods.test_self_training import MOMENTS, SWAPPED, flags
 
 from sequst.corpus.sampling import Split
 from sequst.methods.running import resume, train
@@ -53,7 +53,7 @@ def test_beliefs_on_the_gpu_are_the_same_every_time(tiny_encoder: str, split: Sp
 def test_a_killed_run_ends_the_same(moment: str, tmp_path: Path, tiny_encoder: str, split: Split) -> None:
     Split(split.labeled, split.dev, split.unlabeled[:60], 5, "sentences", 12).save(tmp_path / "data")
     inputs = [f"--{role}={tmp_path / 'data' / role}.conll" for role in ("labeled", "unlabeled", "dev")]
-    settings = flags({**OPTIONS, "checkpoint_seconds": 0, "precision": "bf16"})
+    settings = flags({**SWAPPED, "checkpoint_seconds": 0, "precision": "bf16"})
     for name in ("whole", "killed"):
         place, count, about = MOMENTS[moment] if name == "killed" else ("sequst.training.loop:_set_rate", -1, "")
         command = ["train", *inputs, f"--encoder={tiny_encoder}", "--method=sequst", "--device=cuda", *settings]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -56,6 +57,8 @@ def test_an_entity_is_trusted_as_the_worst_of_its_words() -> None:
     assert [mention.weight for mention in mentions(SampledWords(weight="confidence", power=2.0))] == [0.16, 0.36, 0.25]
     assert [mention.weight for mention in mentions(AllWords())] == [1.0, 1.0, 1.0]
     assert not list(believed_mentions(beliefs([0.5], [0.1], [1], [0]), [Sentence(("a",))], names, AllWords()))
+    drawn = dataclasses.replace(beliefs([0.5], [0.1], [1], [1]), drawn_from=np.array([0]))
+    assert not list(believed_mentions(drawn, [Sentence(("a",))], names, AllWords()))
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.floats(0.05, 1.0), st.integers(0, 99))

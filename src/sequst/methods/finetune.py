@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from sequst.corpus.mentions import Mentions, mentions_of
 from sequst.tagger.batches import Batch
 from sequst.tagger.tagger import Tagger
 from sequst.training.objective import Objective
@@ -26,8 +25,7 @@ def learn_labelled(
     examples = run.examples(tagger, run.data.labeled)
     run.standardise(tagger, examples)
     phase = phase or run.settings.teacher
-    renew = run.swapping(tagger, Mentions(mentions_of(run.data.labeled)), phase, 0, name)
-    run.train(tagger, examples, objective(tagger), phase, 0, name, renew=renew)
+    run.train(tagger, examples, objective(tagger), phase, 0, name, renew=run.swapping(tagger, phase, 0, name))
     return tagger
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sequst.corpus.mentions import Mention, Mentions, mentions_of
 from sequst.corpus.tags import OUTSIDE
 from sequst.errors import SequstError
 from sequst.evaluation.pseudo_labels import pseudo_label_error
@@ -200,15 +199,10 @@ def _teach(run: Run, parts: Parts, beliefs: Beliefs, round_: int, number: int) -
     learnt = run.train(student, examples, learning, run.settings.student, round_, learning_phase, renew=renew)
     labelled = run.examples(student, run.data.labeled)
     retune = parts.retune or run.settings.retune
-    known = Mentions([*mentions_of(run.data.labeled), *_found_mentions(run, parts, beliefs, retune)])
-    swap = run.swapping(student, known, retune, round_, retuning_phase)
+    found = believed_mentions(beliefs, run.data.unlabeled, run.labels, parts.selector)
+    swap = run.swapping(student, retune, round_, retuning_phase, found)
     outcome = run.train(student, labelled, LabelledWords(), retune, round_, retuning_phase, renew=swap)
     return _Student(student, learnt, outcome.dev_f1)
-
-
-def _found_mentions(run: Run, parts: Parts, beliefs: Beliefs, phase: Phase) -> Iterable[Mention]:
-    """The entities that the teachers find in the text, where labelled ones are to be swapped."""
-    return believed_mentions(beliefs, run.data.unlabeled, run.labels, parts.selector) if phase.swap else ()
 
 
 def member_phase(phase: str, number: int) -> str:

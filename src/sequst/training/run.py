@@ -6,14 +6,14 @@ import dataclasses
 import functools
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from sequst.corpus.mentions import Mentions
+from sequst.corpus.mentions import Mention, Mentions, mentions_of
 from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError
 from sequst.evaluation.evaluating import evaluate
@@ -107,14 +107,15 @@ class Run:
         windows = tagger.splitter.windows([s.words for s in sentences])
         return Examples(windows, [tagger.label_ids(s.tags or ()) for s in sentences])
 
-    def swapping(self, tagger: Tagger, mentions: Mentions, phase: Phase, *place: object) -> Renew:
-        """The labelled sentences anew for every epoch, others of their type in the place of some entities, where the phase asks
-        for it."""
+    def swapping(self, tagger: Tagger, phase: Phase, round_: int, name: str, found: Iterable[Mention] = ()) -> Renew:
+        """The labelled sentences anew for every epoch, with others of their type in the place of some entities, labelled or
+        `found`, where the phase asks for it."""
         if not phase.swap:
             return None
+        mentions = Mentions([*mentions_of(self.data.labeled), *found])
 
         def renew(epoch: int) -> Examples:
-            rng = np.random.default_rng(derive(self.settings.seed, *place, "swap", epoch))
+            rng = np.random.default_rng(derive(self.settings.seed, round_, name, "swap", epoch))
             return self.examples(tagger, [mentions.swapped(sentence, phase.swap, rng) for sentence in self.data.labeled])
 
         return renew

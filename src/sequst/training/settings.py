@@ -42,8 +42,8 @@ class Phase:
     hide: float = 0.0
     """Share of the words that are hidden in each step, behind the encoder's mask token: their tags must be told from others."""
     swap: float = 0.0
-    """Share of the labelled entities that others of their type stand in for, drawn anew in each epoch after the first: labelled
-    ones and, of `retune`, those that the teachers find in the text."""
+    """Of `teacher` and `retune` alone: share of the labelled entities in whose place another of their type is drawn, anew in
+    each epoch after the first; from the labelled ones and, of `retune`, from those that the teachers find in the text."""
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
 """Which pseudo-labelled words to trust: from beliefs to a mask over all words (Eq. 7 and 8).
 
-A selector is a small class with `select`. To add one: write the class, and a row in SELECTORS.
+A selector is a small class with `select` and `trust`. To add one: write the class, and a row in SELECTORS.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
@@ -147,7 +148,9 @@ def worst(found: NDArray[np.float64], firsts: NDArray[np.int64]) -> NDArray[np.f
 def believed_mentions(
     beliefs: Beliefs, sentences: Sequence[Sentence], names: Sequence[str], selector: Selector
 ) -> Iterator[Mention]:
-    """The entities that the teachers find in the sentences, each as likely as the worst of its words is trusted."""
+    """The entities that the teachers find in the sentences, each as likely as the worst of its words is trusted. Where labels
+    are draws from their probabilities, it is the best tags that count."""
+    beliefs = dataclasses.replace(beliefs, labels=beliefs.best)
     firsts = units(beliefs, names)
     ends = np.append(firsts[1:], len(beliefs))
     of, trust = beliefs.sentence_of[firsts], worst(selector.trust(beliefs), firsts)
