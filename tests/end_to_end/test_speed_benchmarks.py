@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import sys
@@ -139,6 +140,25 @@ def test_calibration(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.Monk
         assert mean["ece"] == pytest.approx(sum(run["ways"][way]["ece"] for run in found["runs"]) / 2)
         assert 0 <= mean["auroc"] <= 1
     assert found["mean"]["as they are"] != found["mean"]["one function for all"]
+
+
+def test_retuning(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = importlib.import_module("retuning")
+    short = {"epochs": 0.1, "min_steps": 30}
+    monkeypatch.setattr(script, "train", functools.partial(script.train, teacher={**short, "min_steps": 120}, retune=short))
+    monkeypatch.setattr(script, "LONG", {"min_steps": 60})
+    options = (f"--encoder={tiny_encoder}", "--seeds=1,2", "--pool=60", "--test=60", "--steps=60", "--passes=2")
+    found = told("retuning", monkeypatch, tmp_path, *options)
+    ways = {"student", "none", "labelled", "text", "trusted", "long", "long, text"}
+    assert all(set(run["f1"]) == ways for run in found["runs"])
+    assert all(len(set(run["f1"].values())) > 3 for run in found["runs"])
+    assert set(found["gain"]) == ways - {"none"}
+    pairs = [run["f1"]["long"] - run["f1"]["none"] for run in found["runs"]]
+    assert found["gain"]["long"]["mean"] == pytest.approx(sum(pairs) / 2)
+    (tmp_path / "one.json").write_text(json.dumps(found))
+    joined = told("retuning", monkeypatch, tmp_path, f"--join={tmp_path / 'one.json'},{tmp_path / 'one.json'}")
+    assert len(joined["runs"]) == 4
+    assert joined["gain"]["text"]["mean"] == pytest.approx(found["gain"]["text"]["mean"])
 
 
 def test_effects_are_found_again() -> None:

@@ -44,6 +44,7 @@ def test_later_wins(write: Write) -> None:
         ("gcr.prior=1e-30", "must be 0 or at least 0.001"),
         ("selection.weight=both2", "must be one of both"),
         ("dev_fraction=1.5", "must be at least 0 and below 1"),
+        ("swap_from=nowhere", "must be one of labeled, text"),
         ("teacher.swap=1", "must be at least 0 and below 1"),
         ("student.swap=0.5", "setting student.swap: entities are swapped in labelled sentences alone; set teacher.swap or"),
         ("precision=fp8", "must be one of auto, fp32, bf16"),

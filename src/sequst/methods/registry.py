@@ -35,7 +35,7 @@ class Method(NamedTuple):
 
 
 _ROUNDS = ("max_rounds", "patience", "keep", "choose", "student", "retune", "ensemble")
-_SELF_TRAINING = (*_ROUNDS, "pseudo_labels", "sharpness", "mix_labeled")
+_SELF_TRAINING = (*_ROUNDS, "pseudo_labels", "sharpness", "mix_labeled", "swap_from")
 _RELIABLE_WORDS = ("uncertainty", "selection", "robust", "gcr")
 _ADVERSARIAL, _VIEWS, _META = ("vat",), ("cvt",), ("metast",)
 _OTHERS = (*_ADVERSARIAL, *_VIEWS, *_META)

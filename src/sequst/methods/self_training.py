@@ -200,7 +200,7 @@ def _teach(run: Run, parts: Parts, beliefs: Beliefs, round_: int, number: int) -
     labelled = run.examples(student, run.data.labeled)
     retune = parts.retune or run.settings.retune
     found = believed_mentions(beliefs, run.data.unlabeled, run.labels, parts.selector)
-    swap = run.swapping(student, retune, round_, retuning_phase, found)
+    swap = run.swapping(student, retune, round_, retuning_phase, found if run.settings.swap_from == "text" else ())
     outcome = run.train(student, labelled, LabelledWords(), retune, round_, retuning_phase, renew=swap)
     return _Student(student, learnt, outcome.dev_f1)
 

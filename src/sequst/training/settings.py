@@ -43,7 +43,7 @@ class Phase:
     """Share of the words that are hidden in each step, behind the encoder's mask token: their tags must be told from others."""
     swap: float = 0.0
     """Of `teacher` and `retune` alone: share of the labelled entities in whose place another of their type is drawn, anew in
-    each epoch after the first; from the labelled ones and, of `retune`, from those that the teachers find in the text."""
+    each epoch after the first, from the labelled ones and, of `retune`, as `swap_from` says."""
 
 
 @dataclass(frozen=True)
@@ -243,6 +243,8 @@ class Settings:
     """Take the probabilities of `soft` and `mean` labels to this power, normed again: above 1 they are nearer to hard."""
     mix_labeled: bool = False
     """Let the student learn the labelled sentences too, among the pseudo-labelled ones."""
+    swap_from: str = "text"
+    """Where `retune.swap` draws from: the `labeled` entities alone, or also those that the teachers find in the `text`."""
     adapt: bool = True
     """Let the encoder read the text first, where some is unlabelled: it predicts words that are hidden from it."""
     crf: Crf = field(default_factory=Crf)
@@ -306,6 +308,7 @@ _YOUNGER: dict[type, dict[str, Any]] = {
         "calibrate": True,
         "adapt": False,
         "sharpness": 1.0,
+        "swap_from": "text",
         "valid_tags": False,
         "ensemble": Ensemble(teachers=1, students=1, memory=0.0),
     },
@@ -333,6 +336,7 @@ _CHOICES = {
     "selector": ("all", "sampled", "top", "sampled-of-class", "top-of-class"),
     "unit": ("word", "entity"),
     "choose": ("best", "last"),
+    "swap_from": ("labeled", "text"),
     "weight": ("both", "confidence", "certainty"),
     "loss": ("phce", "cross-entropy"),
     "start": ("identity", "random"),
