@@ -425,6 +425,26 @@ def test_the_page_on_the_recipe_says_what_seven_more_changes_bring() -> None:
         assert f"| {name} | {' | '.join(f'{f1:.2f}' for f1 in row)} |" in page
 
 
+def test_the_page_on_the_recipe_says_what_other_names_bring() -> None:
+    import json
+
+    page = (REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8")
+    measured = json.loads((REPOSITORY / "benchmarks/results/retuning.json").read_text(encoding="utf-8"))
+    assert [run["data"] for run in measured["runs"]] == SETS
+    for way, name in (
+        ("none", "as it is"),
+        ("labelled", "labelled entities"),
+        ("text", "those of the text too, all alike"),
+        ("trusted", "those of the text too, by trust"),
+        ("long", "twice as long"),
+        ("long, text", "twice as long, those of the text too"),
+    ):
+        row = [name, *(f"{run['f1'][way]:.2f}" for run in measured["runs"])]
+        if way != "none":
+            row.append(f"{measured['gain'][way]['mean']:.2f} ± {measured['gain'][way]['error']:.2f}")
+        assert f"| {' | '.join(row)} |" in page
+
+
 def test_the_page_on_the_recipe_says_what_fewer_errors_cost() -> None:
     import statistics
 
