@@ -119,7 +119,7 @@ def test_every_setting_that_a_method_uses_is_in_its_hash() -> None:
 
     usual = Settings(adapt=True)  # that how it is done makes a difference
     for name, value in flatten(usual).items():
-        if "." not in name or isinstance(value, str):
+        if "." not in name or isinstance(value, str) or name in ("adaptation.swap", "student.swap"):  # which cannot be set
             continue
         group, leaf = name.split(".")
         changed = {bool: not value, int: value + 1, float: value / 2 or (2.0 if leaf == "tau" else 0.25)}[type(value)]
