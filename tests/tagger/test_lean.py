@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ def test_of_other_activations(model: Any) -> None:
     model.config.hidden_act = "relu"
     for layer in model.base_model.encoder.layer:
         layer.intermediate.intermediate_act_fn = torch.nn.ReLU()
-    test_it_computes_what_transformers_computes(model, (9, 4), False)
+    test_it_computes_what_transformers_computes(model, (9, 4), "")
 
 
 def lean_of(model: Any) -> Lean:
@@ -76,13 +77,14 @@ def model(request: pytest.FixtureRequest) -> Any:
     return model_of(request.param)
 
 
-@pytest.mark.parametrize("laid_out", [False, True])
+@pytest.mark.parametrize("laid_out", ["", "oneDNN", "MKL"])
 @pytest.mark.parametrize("lengths", [(9, 4, 7), (6, 6), (15, 20)])
-def test_it_computes_what_transformers_computes(model: Any, lengths: tuple[int, ...], laid_out: bool) -> None:
+def test_it_computes_what_transformers_computes(model: Any, lengths: tuple[int, ...], laid_out: str) -> None:
     batch = batch_of(lengths)
     lean = lean_of(model)
     if laid_out:
-        lean.lay_out()
+        with mock.patch("sequst.tagger.lean._one_dnn_is_faster", return_value=laid_out == "oneDNN"):
+            lean.lay_out()
     with torch.inference_mode():
         ours = lean.finish(lean.begin(batch))
         theirs = model(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits

@@ -51,12 +51,15 @@ def test_each_kind() -> None:
     some = of([[0.1, 0.2, 0.7, 0.0, 0.0], [0.6, 0.0, 0.4, 0.0, 0.0]])  # I-A, which nothing begins, then O
     hard, valid = Labelling("hard"), Labelling("hard", valid=True)
     assert hard.apply(some, NAMES, 1, mixed=True) is some
-    assert hard.targets(some).tolist() == [2, 0]
+    nothing = np.zeros(2, dtype=np.bool_)
+    assert hard.targets(some, nothing).tolist() == [2, 0]
     assert valid.apply(some, NAMES, 1, mixed=False) is some  # a teacher alone has decoded its own
     repaired = valid.apply(some, NAMES, 1, mixed=True)
     assert repaired.labels.tolist() == [1, 0]  # B-A O at 0.12, before B-A I-A at 0.08 and O O at 0.06
     assert repaired.confidence == pytest.approx([0.2, 0.6])
-    assert Labelling("mean", sharpness=2.0).targets(some)[0] == pytest.approx(np.array([0.01, 0.04, 0.49, 0, 0]) / 0.54)
+    assert Labelling("mean", sharpness=2.0).targets(some, nothing)[0] == pytest.approx(
+        np.array([0.01, 0.04, 0.49, 0, 0]) / 0.54
+    )
     drawn = [Labelling("sampled").apply(some, NAMES, seed, mixed=True) for seed in range(300)]
     assert np.mean([each.labels[0] == 2 for each in drawn]) == pytest.approx(0.7, abs=0.1)
     assert all(each.best.tolist() == [2, 0] for each in drawn)
@@ -69,3 +72,26 @@ def test_what_each_kind_needs_of_a_teacher() -> None:
     ]  # fmt: skip
     assert [Labelling(kind).needs(20, mixed=True) for kind in ("hard", "soft")] == ["mean", "mean"]
     assert Labelling("hard").needs(0, mixed=True) == "plain"
+
+
+def test_the_rest_is_learnt_as_the_passes_see_it() -> None:
+    some = of([[0.1, 0.2, 0.7, 0.0, 0.0], [0.6, 0.0, 0.4, 0.0, 0.0]])
+    first = np.array([True, False])
+    labelling = Labelling("hard", sharpness=2.0, rest="mean")
+    found = labelling.targets(some, first)
+    assert found[0].tolist() == [0, 0, 1, 0, 0]  # selected: its label, and nothing else
+    assert found[1] == pytest.approx(np.array([0.36, 0, 0.16, 0, 0]) / 0.52)
+    assert labelling.needs(20, mixed=False) == "mean"
+    assert labelling.soft
+    assert labelling.learns_rest
+    assert labelling.asks_passes
+    soft = Labelling("mean", rest="mean").targets(some, first)
+    assert soft.tolist() == some.probabilities.tolist()  # type: ignore[union-attr]
+
+
+def test_without_it_the_rest_is_dropped() -> None:
+    labelling = Labelling("hard")
+    assert not labelling.soft
+    assert not labelling.learns_rest
+    assert not labelling.asks_passes
+    assert Labelling("mean").asks_passes

@@ -33,6 +33,7 @@ from sequst.training.run import PhaseStopped, Run
 from sequst.training.seeds import derive
 from sequst.training.settings import Phase
 from sequst.uncertainty.beliefs import Beliefs
+from sequst.uncertainty.labelling import Labelling
 from sequst.uncertainty.selectors import Selector, believed_mentions
 
 if TYPE_CHECKING:
@@ -128,8 +129,9 @@ def self_train(run: Run, parts: Parts) -> Tagger:
     last_rise = 0
     run.end_round({"round": 0, "teacher_f1": teacher_f1, **_member(first, len(names))})
     before: Beliefs | None = None
+    labelling = run.labelling(parts.labels, parts.selector.looks_at_beliefs)
     for round_ in range(1, run.settings.max_rounds + 1):
-        beliefs = run.beliefs(teachers, round_, uncertain=parts.selector.looks_at_beliefs, labels=parts.labels, before=before)
+        beliefs = run.beliefs(teachers, round_, labelling, uncertain=parts.selector.looks_at_beliefs, before=before)
         teachers = []  # their memory is the student's
         selected = select_words(parts.selector, beliefs, run.settings.seed, round_)
         nothing = _nothing_to_learn(beliefs, selected, run.labels, round_)
@@ -142,7 +144,9 @@ def self_train(run: Run, parts: Parts) -> Tagger:
         run.keep_selection(round_, beliefs, selected)
 
         try:
-            students = [_teach(run, parts, beliefs, round_, number) for number in range(run.settings.ensemble.students)]
+            students = [
+                _teach(run, parts, beliefs, labelling, round_, number) for number in range(run.settings.ensemble.students)
+            ]
         except PhaseStopped as stop:
             run.progress.note(f"warning: {stop}\nwhat came before it is kept")
             break
@@ -180,7 +184,7 @@ class _Student(NamedTuple):
         return self.learnt.dev_f1 if keep == "student" else self.teacher_f1
 
 
-def _teach(run: Run, parts: Parts, beliefs: Beliefs, round_: int, number: int) -> _Student:
+def _teach(run: Run, parts: Parts, beliefs: Beliefs, labelling: Labelling, round_: int, number: int) -> _Student:
     """A new student, the `number`th of its round, which learns the words selected for it, and is then re-tuned."""
     learning_phase, retuning_phase = (member_phase(phase, number) for phase in ("student", "retune"))
 
@@ -189,13 +193,13 @@ def _teach(run: Run, parts: Parts, beliefs: Beliefs, round_: int, number: int) -
 
     student = run.new_tagger(round_, learning_phase)
     renewed = run.settings.selection.each_epoch and parts.selector.looks_at_beliefs
-    examples = run.pseudo_examples(student, beliefs, drawn(0), labels=parts.labels, all_sentences=renewed)
+    examples = run.pseudo_examples(student, beliefs, drawn(0), labelling, all_sentences=renewed)
     run.standardise(student, examples)
     noise, draws = (derive(run.settings.seed, round_, member_phase(part, number)) for part in ("regulariser", "weigher"))
     regulariser = parts.regulariser(student, noise) if parts.regulariser is not None else None
     weigher = parts.weigher(student, draws) if parts.weigher is not None else None
     learning = PseudoLabelledWords(parts.loss, regulariser, weigher)
-    renew = (lambda epoch: run.renewed(examples, beliefs, drawn(epoch))) if renewed else None
+    renew = (lambda epoch: run.renewed(examples, beliefs, drawn(epoch), labelling)) if renewed else None
     learnt = run.train(student, examples, learning, run.settings.student, round_, learning_phase, renew=renew)
     labelled = run.examples(student, run.data.labeled)
     retune = parts.retune or run.settings.retune

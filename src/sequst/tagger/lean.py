@@ -33,8 +33,8 @@ class Product:
         self._packed: Tensor | None = None
 
     def lay_out(self, rows: int) -> None:
-        """For so many rows at a time: in oneDNN's own order where torch has it, which saves a tenth of the time over MKL."""
-        if torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        """For so many rows at a time: in oneDNN's own order where its products are the faster ones."""
+        if _one_dnn_is_faster(self._bias.dtype):
             self._packed = torch.ops.mkldnn._reorder_linear_weight(self._weight.t().contiguous(), rows)
         else:
             self._weight = self._weight.contiguous()
@@ -48,6 +48,12 @@ class Product:
             return found
         found = torch.mm(states, self._weight).add_(self._bias)
         return torch.ops.aten.gelu_(found) if self._gelu else found
+
+
+def _one_dnn_is_faster(dtype: torch.dtype) -> bool:
+    """Than MKL, by a tenth with AVX-512. Without, in fp32, MKL is by as much, and by a third where a GELU follows."""
+    there: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    return there and (dtype != torch.float32 or torch.backends.cpu.get_cpu_capability() != "AVX2")
 
 
 class Begun(NamedTuple):

@@ -201,21 +201,21 @@ class Run:
         self,
         teachers: Sequence[Tagger],
         round_: int,
+        labelling: Labelling,
         *,
         uncertain: bool,
-        labels: str | None = None,
         before: Beliefs | None = None,
     ) -> Beliefs:
         """What the teachers believe of the unlabelled words; kept on disk, so that a resumed run does not ask again.
 
         The passes of MC dropout are made where it must be known how `uncertain` a teacher is, or where labels are their mean.
-        `labels` are of the kind that the settings ask for, or of this one. `before` is what the round before believed.
+        `before` is what the round before believed.
         """
         path = self.directory.beliefs(round_)
         if not path.is_file():
-            labelling, memory, seed = self._labelling(labels), self.settings.ensemble.memory, self.settings.seed
+            memory, seed = self.settings.ensemble.memory, self.settings.seed
             mixed = len(teachers) > 1 or memory > 0
-            passes = self.settings.uncertainty.passes if uncertain or labelling.kind == "mean" else 0
+            passes = self.settings.uncertainty.passes if uncertain or labelling.asks_passes else 0
             draw = derive(seed, round_, "labels")
             begun = time.perf_counter()
             words = sum(len(sentence.words) for sentence in self.data.unlabeled)
@@ -241,9 +241,11 @@ class Run:
         self.seconds += beliefs.seconds
         return beliefs
 
-    def _labelling(self, labels: str | None) -> Labelling:
+    def labelling(self, kind: str | None, selects: bool) -> Labelling:
+        """Pseudo-labels as the settings ask for them, or of this kind, for a method that selects words or takes all."""
         settings = self.settings
-        return Labelling(labels or settings.pseudo_labels, settings.sharpness, settings.valid_tags)
+        rest = settings.selection.rest if selects else "dropped"
+        return Labelling(kind or settings.pseudo_labels, settings.sharpness, settings.valid_tags, rest)
 
     def _believe(self, teacher: Tagger, passes: int, seed: int, needs: Probabilities, draw: int | None) -> Beliefs:
         uncertainty = self.settings.uncertainty
@@ -260,18 +262,17 @@ class Run:
         self.directory.keep_selection(round_, selected)
 
     def pseudo_examples(
-        self, tagger: Tagger, beliefs: Beliefs, selected: NDArray[np.bool_], *, labels: str | None = None,
+        self, tagger: Tagger, beliefs: Beliefs, selected: NDArray[np.bool_], labelling: Labelling, *,
         all_sentences: bool = False,
     ) -> Examples:  # fmt: skip
         """The unlabelled sentences with the teachers' labels, and the labelled ones where they are to be mixed in; sentences
-        without a selected word are left out, unless `all_sentences` are asked for."""
-        labelling = self._labelling(labels)
-        targets = labelling.targets(beliefs)
+        without a word that counts are left out, unless `all_sentences` are asked for."""
+        targets, counts = labelling.targets(beliefs, selected), selected | labelling.learns_rest
         bounds = [slice(*pair) for pair in itertools.pairwise(beliefs.starts.tolist())]
-        kept = [i for i, place in enumerate(bounds) if all_sentences or selected[place].any()]
+        kept = [i for i, place in enumerate(bounds) if all_sentences or counts[place].any()]
         words = [self.data.unlabeled[i].words for i in kept]
         found: list[NDArray[Any]] = [targets[bounds[i]] for i in kept]
-        counted = [selected[bounds[i]].tolist() for i in kept]
+        counted = [counts[bounds[i]].tolist() for i in kept]
         for sentence in self.data.labeled if self.settings.mix_labeled else ():
             truth = np.array(tagger.label_ids(sentence.tags or ()))
             words.append(sentence.words)
@@ -279,11 +280,15 @@ class Run:
             counted.append([True] * len(truth))
         return Examples(tagger.splitter.windows(words), found, counted)
 
-    def renewed(self, examples: Examples, beliefs: Beliefs, selected: NDArray[np.bool_]) -> Examples:
+    def renewed(self, examples: Examples, beliefs: Beliefs, selected: NDArray[np.bool_], labelling: Labelling) -> Examples:
         """Pseudo-examples of all sentences with other words selected; those of labelled ones all count, as before."""
         assert examples.selected is not None
-        counted = [selected[begin:end].tolist() for begin, end in itertools.pairwise(beliefs.starts.tolist())]
-        return examples._replace(selected=[*counted, *examples.selected[len(counted) :]])
+        targets, counts = labelling.targets(beliefs, selected), selected | labelling.learns_rest
+        bounds = list(itertools.pairwise(beliefs.starts.tolist()))
+        return examples._replace(
+            labels=[*(targets[begin:end] for begin, end in bounds), *examples.labels[len(bounds) :]],
+            selected=[*(counts[begin:end].tolist() for begin, end in bounds), *examples.selected[len(bounds) :]],
+        )
 
     def end_round(self, line: dict[str, Any]) -> None:
         """Keep and tell what a round brought."""

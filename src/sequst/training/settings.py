@@ -76,6 +76,8 @@ class Selection:
     """Select every `word` for itself, or an `entity` as a whole, by the worst score of its words."""
     each_epoch: bool = False
     """Draw again for every epoch of the student, not once a round."""
+    rest: str = "dropped"
+    """Words that are not selected: `dropped`, or learnt all the same, with the `mean` probabilities of MC dropout as labels."""
 
 
 @dataclass(frozen=True)
@@ -314,7 +316,7 @@ _YOUNGER: dict[type, dict[str, Any]] = {
     },
     Phase: {"average": 0.0, "hide": 0.0, "swap": 0.0},
     Uncertainty: {"last_layers": 0, "dropout": 0.0, "calibrated": False},
-    Selection: {"power": 1.0, "unit": "word", "each_epoch": False},
+    Selection: {"power": 1.0, "unit": "word", "each_epoch": False, "rest": "dropped"},
 }
 """Settings that the oldest results do not have, and what those had in effect. Where they are that they are left out of the
 hash, so that it stays what it was."""
@@ -335,6 +337,7 @@ _CHOICES = {
     "precision": ("auto", "fp32", "bf16"),
     "selector": ("all", "sampled", "top", "sampled-of-class", "top-of-class"),
     "unit": ("word", "entity"),
+    "rest": ("dropped", "mean"),
     "choose": ("best", "last"),
     "swap_from": ("labeled", "text"),
     "weight": ("both", "confidence", "certainty"),

@@ -29,15 +29,30 @@ class Labelling:
     """Soft labels are probabilities to this power, normed again."""
     valid: bool = False
     """Hard labels of several teachers are the best path that IOB2 allows; one alone decodes its own."""
+    rest: str = "dropped"
+    """Words that are not selected: `dropped`, or learnt with the `mean` probabilities of MC dropout."""
 
     @property
     def soft(self) -> bool:
-        return self.kind in ("soft", "mean")
+        """Whether targets are probabilities of all labels."""
+        return self.kind in ("soft", "mean") or self.learns_rest
+
+    @property
+    def learns_rest(self) -> bool:
+        """Whether words that are not selected count too."""
+        return self.rest == "mean"
+
+    @property
+    def asks_passes(self) -> bool:
+        """Whether it needs the passes of MC dropout."""
+        return self.kind == "mean" or self.learns_rest
 
     def needs(self, passes: int, mixed: bool) -> Probabilities:
         """Which probabilities a teacher's beliefs must hold; `mixed` with others', they are those of the passes, if any."""
         if mixed:
             return "mean" if passes else "plain"
+        if self.learns_rest:
+            return "mean"
         kinds: dict[str, Probabilities] = {"soft": "plain", "mean": "mean"}
         return kinds.get(self.kind, "none")
 
@@ -52,12 +67,16 @@ class Labelling:
             return dataclasses.replace(_with_labels(beliefs, drawn), drawn_from=beliefs.labels)
         return _with_labels(beliefs, best_valid(beliefs.probabilities, beliefs.starts, names)) if self.valid else beliefs
 
-    def targets(self, beliefs: Beliefs) -> NDArray[np.int64] | NDArray[np.float32]:
+    def targets(self, beliefs: Beliefs, selected: NDArray[np.bool_]) -> NDArray[np.int64] | NDArray[np.float32]:
         """What the student learns: labels (N,), or probabilities of all (N, C)."""
         if not self.soft:
             return beliefs.labels
         assert beliefs.probabilities is not None
-        return sharpened(beliefs.probabilities, self.sharpness)
+        found = sharpened(beliefs.probabilities, self.sharpness)
+        if self.kind in ("soft", "mean"):
+            return found
+        certain = np.eye(found.shape[1], dtype=np.float32)[beliefs.labels]
+        return np.where(selected[:, None], certain, found)
 
 
 def sharpened(probabilities: NDArray[np.float32], power: float) -> NDArray[np.float32]:

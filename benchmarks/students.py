@@ -1,0 +1,137 @@
+"""What a student learns: one first teacher of SeqUST, several students that learn what it believes in different ways, and the
+F1 of each, before and after it is re-tuned.
+
+python benchmarks/students.py [--json FILE] [--device cpu|cuda] [--encoder minilm] [--data conll03,snips] [--seeds 12,21]
+    [--pool 1000] [--test 1000] [--steps 250] [--passes 10] [--ways "name: setting=value setting=value; ..."]
+python benchmarks/students.py --join ONE.json,OTHER.json --json FILE
+
+The first way is what the others are compared with. 10-shot, one teacher, as the encoder is, and one round. F1 is of sentences
+of the training set that are neither labelled, nor dev, nor in the pool. The benchmarks are read from the folder that
+SEQUST_DATA names; without, the generated corpus stands in. `--join` puts the runs of several files together.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import random
+import statistics
+import tempfile
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import common
+
+from sequst.corpus.generated import generate
+from sequst.corpus.sampling import sample
+from sequst.corpus.sentence import Sentence
+from sequst.evaluation.evaluating import evaluate
+from sequst.experiments.benchmarks import read_part
+from sequst.methods.running import train
+from sequst.tagger.tagger import Tagger
+from sequst.training.configuring import load_settings
+from sequst.training.loop import Examples, Outcome
+from sequst.training.objective import Objective
+from sequst.training.run import Run
+from sequst.training.settings import Phase
+
+WAYS = """
+drawn: ;
+all: selection.selector=all;
+all, mean: selection.selector=all pseudo_labels=mean;
+surest: selection.selector=top-of-class selection.share=0.6;
+surest, rest as mean: selection.selector=top-of-class selection.share=0.6 selection.rest=mean;
+drawn, rest as mean: selection.rest=mean
+"""
+
+
+class Taught(Run):
+    """A run whose first teacher is that of the run before, and which tells what became of its student."""
+
+    held: list[Sentence]
+    teacher: list[tuple[dict[str, Any], Outcome]]
+    found: dict[str, float]
+
+    def train(
+        self, tagger: Tagger, examples: Examples, objective: Objective, phase: Phase, round_: int, name: str, *rest: Any,
+        **more: Any,
+    ) -> Outcome:  # fmt: skip
+        if name == "teacher" and self.teacher:
+            weights, outcome = self.teacher[0]
+            tagger.load_state_dict(weights)
+            tagger.eval()
+            self.directory.finish_phase(round_, name, weights, {"outcome": vars(outcome), "lines": []})
+            return outcome
+        outcome = super().train(tagger, examples, objective, phase, round_, name, *rest, **more)
+        if name == "teacher":
+            self.teacher.append((copy.deepcopy(tagger.state_dict()), outcome))
+        self.found[name] = evaluate(tagger, self.held).total.f1
+        return outcome
+
+
+def parsed(ways: str) -> dict[str, list[str]]:
+    """{name: overrides}."""
+    pairs = (way.partition(":") for way in ways.split(";") if way.strip())
+    return {name.strip(): changes.split() for name, _, changes in pairs}
+
+
+def one_run(options: Any, name: str, seed: int) -> dict[str, Any]:
+    data = os.environ.get("SEQUST_DATA")
+    split = sample(read_part(Path(data), name, "train") if data else generate().pool, 10, seed=seed)
+    rest = random.Random(seed).sample(split.unlabeled, len(split.unlabeled))
+    base = [
+        "max_rounds=1", "adapt=false", "ensemble.teachers=1", f"student.min_steps={options.steps}",
+        f"uncertainty.passes={options.passes}", "method=sequst", f"encoder={options.encoder}", f"device={options.device}",
+    ]  # fmt: skip
+    ways: dict[str, dict[str, float]] = {}
+    teacher: list[tuple[dict[str, Any], Outcome]] = []
+    for way, changes in parsed(options.ways).items():
+        found = ways[way] = {}
+        own = {"held": rest[-options.test :], "found": found, "teacher": teacher}
+        settings = load_settings(None, [*base, *changes], seed=seed)
+        with tempfile.TemporaryDirectory() as folder, mock.patch("sequst.methods.running.Run", type("Own", (Taught,), own)):
+            result = train(
+                split.labeled, Path(folder) / "run", dev=split.dev, settings=settings,
+                unlabeled=rest[: min(options.pool, len(rest) - options.test)],
+            )  # fmt: skip
+        line = result.summary["history"][1]
+        found |= {key: value for key, value in line.items() if "error" in key or key == "selected"}
+    return {"data": name, "seed": seed, "ways": ways}
+
+
+def gains(runs: list[dict[str, Any]], figure: str) -> dict[str, dict[str, float | None]]:
+    """Of every way over the first: the mean over the runs, and its standard error."""
+    first, *others = runs[0]["ways"]
+    found = {}
+    for way in others:
+        each = [run["ways"][way][figure] - run["ways"][first][figure] for run in runs]
+        error = statistics.stdev(each) / len(each) ** 0.5 if len(each) > 1 else None
+        found[way] = {"mean": statistics.fmean(each), "error": error}
+    return found
+
+
+def main() -> None:
+    parser = common.parser(
+        __doc__, encoder="minilm", data="conll03", seeds="12", pool=1000, test=1000, steps=250, passes=10, ways=WAYS, join=""
+    )
+    options = parser.parse_args()
+    if options.join:
+        files = [json.loads(Path(name).read_text(encoding="utf-8")) for name in options.join.split(",")]
+        found = {**files[0], "runs": [run for file in files for run in file["runs"]]}
+    else:
+        asked = ("encoder", "pool", "test", "steps", "passes")
+        seeds = [int(seed) for seed in options.seeds.split(",")]
+        found = {
+            "runs": [one_run(options, name, seed) for seed in seeds for name in options.data.split(",")],
+            "ways": {way: " ".join(changes) for way, changes in parsed(options.ways).items()},
+            "settings": {name: getattr(options, name) for name in asked},
+            **common.machine(options.device),
+        }
+    found["gain"] = {phase: gains(found["runs"], phase) for phase in ("student", "retune")}
+    common.tell(found, options.json)
+
+
+if __name__ == "__main__":
+    main()
