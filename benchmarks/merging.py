@@ -3,6 +3,7 @@ re-tuning made of it.
 
 python benchmarks/merging.py [--json FILE] [--device cpu|cuda] [--encoder minilm] [--data conll03,snips] [--seeds 12,21]
     [--method sequst] [--pool 1000] [--test 1000] [--rounds 4] [--steps 250] [--passes 10] [--teachers 3] [--adapt 0]
+    [--teacher 600] [--retune 200]
 python benchmarks/merging.py --join ONE.json,OTHER.json --json FILE
 
 - last: the teacher of the last round, as training keeps it
@@ -107,7 +108,8 @@ def one_run(options: Any, name: str, seed: int) -> dict[str, Any]:
             split.labeled, Path(folder) / "run", dev=split.dev, unlabeled=rest[: min(options.pool, len(rest) - options.test)],
             method=options.method, encoder=options.encoder, seed=seed, device=options.device, max_rounds=options.rounds,
             adapt=bool(options.adapt), ensemble={"teachers": options.teachers}, student={"min_steps": options.steps},
-            uncertainty={"passes": options.passes}, keep_rounds=True,
+            uncertainty={"passes": options.passes}, keep_rounds=True, teacher={"min_steps": options.teacher},
+            retune={"min_steps": options.retune},
         )  # fmt: skip
         tagger = Tagger.from_encoder(options.encoder, labels_of(split.labeled), valid=True)
         judge, first = Judge(tagger, split.dev, held), result.summary["history"][0].get("member", 1) - 1
@@ -130,14 +132,14 @@ def gains(runs: list[dict[str, Any]], figure: str) -> dict[str, dict[str, float 
 def main() -> None:
     parser = common.parser(
         __doc__, encoder="minilm", data="conll03", seeds="12", method="sequst", pool=1000, test=1000, rounds=4, steps=250,
-        passes=10, teachers=3, adapt=0, join="",
+        passes=10, teachers=3, adapt=0, teacher=600, retune=200, join="",
     )  # fmt: skip
     options = parser.parse_args()
     if options.join:
         files = [json.loads(Path(name).read_text(encoding="utf-8")) for name in options.join.split(",")]
         found = {**files[0], "runs": [run for file in files for run in file["runs"]]}
     else:
-        asked = ("encoder", "method", "pool", "test", "rounds", "steps", "passes", "teachers", "adapt")
+        asked = ("encoder", "method", "pool", "test", "rounds", "steps", "passes", "teachers", "adapt", "teacher", "retune")
         seeds = [int(seed) for seed in options.seeds.split(",")]
         found = {
             "runs": [one_run(options, name, seed) for seed in seeds for name in options.data.split(",")],

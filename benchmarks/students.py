@@ -2,7 +2,8 @@
 F1 of each, before and after it is re-tuned.
 
 python benchmarks/students.py [--json FILE] [--device cpu|cuda] [--encoder minilm] [--data conll03,snips] [--seeds 12,21]
-    [--pool 1000] [--test 1000] [--steps 250] [--passes 10] [--ways "name: setting=value setting=value; ..."]
+    [--pool 1000] [--test 1000] [--steps 250] [--passes 10] [--teacher 600] [--retune 200]
+    [--ways "name: setting=value setting=value; ..."]
 python benchmarks/students.py --join ONE.json,OTHER.json --json FILE
 
 The first way is what the others are compared with. 10-shot, one teacher, as the encoder is, and one round. F1 is of sentences
@@ -83,6 +84,7 @@ def one_run(options: Any, name: str, seed: int) -> dict[str, Any]:
     rest = random.Random(seed).sample(split.unlabeled, len(split.unlabeled))
     base = [
         "max_rounds=1", "adapt=false", "ensemble.teachers=1", f"student.min_steps={options.steps}",
+        f"teacher.min_steps={options.teacher}", f"retune.min_steps={options.retune}",
         f"uncertainty.passes={options.passes}", "method=sequst", f"encoder={options.encoder}", f"device={options.device}",
     ]  # fmt: skip
     ways: dict[str, dict[str, float]] = {}
@@ -114,14 +116,25 @@ def gains(runs: list[dict[str, Any]], figure: str) -> dict[str, dict[str, float 
 
 def main() -> None:
     parser = common.parser(
-        __doc__, encoder="minilm", data="conll03", seeds="12", pool=1000, test=1000, steps=250, passes=10, ways=WAYS, join=""
+        __doc__,
+        encoder="minilm",
+        data="conll03",
+        seeds="12",
+        pool=1000,
+        test=1000,
+        steps=250,
+        passes=10,
+        teacher=600,
+        retune=200,
+        ways=WAYS,
+        join="",
     )
     options = parser.parse_args()
     if options.join:
         files = [json.loads(Path(name).read_text(encoding="utf-8")) for name in options.join.split(",")]
         found = {**files[0], "runs": [run for file in files for run in file["runs"]]}
     else:
-        asked = ("encoder", "pool", "test", "steps", "passes")
+        asked = ("encoder", "pool", "test", "steps", "passes", "teacher", "retune")
         seeds = [int(seed) for seed in options.seeds.split(",")]
         found = {
             "runs": [one_run(options, name, seed) for seed in seeds for name in options.data.split(",")],

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,12 +13,18 @@ def test_importing_costs_no_torch() -> None:
 
 
 def test_help_in_half_a_second(sequst_process: Callable[..., Any]) -> None:
+    """Of a core's time: how long one waits for it depends on what else runs here."""
+
+    def spent() -> float:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
     times = []
     for _ in range(3):
-        begun = time.perf_counter()
+        before = spent()
         assert sequst_process("--help").returncode == 0
-        times.append(time.perf_counter() - begun)
-    assert min(times) < 0.5
+        times.append(spent() - before)
+    assert 0 < min(times) < 0.5
 
 
 def test_every_public_name_is_there() -> None:

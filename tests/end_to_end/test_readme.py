@@ -212,6 +212,11 @@ def test_the_page_on_speed_says_what_was_measured() -> None:
         assert rate(speed) in page or (name.startswith("baal") and speed["median"] < baal)
     for speed in tagging["words_a_second"].values():
         assert rate(speed) in page
+    older = measured("tagging-avx2")
+    assert (
+        f"{older['words_a_second']['ours']['median']:,.0f} words a second, {older['ratio']['pipeline at 32']:.1f} times the "
+        f"pipeline at 32 and {older['ratio']['onnxruntime']:.1f} times onnxruntime"
+    ) in page
     naive, sorted_, other = (f"{mc[f'ratio_{name}']:.1f} times" for name in ("naive", "sorted", "baal"))
     seconds = start["seconds"]
     for figure in (

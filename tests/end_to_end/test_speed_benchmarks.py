@@ -16,7 +16,7 @@ import torch
 from sequst.corpus.generated import generate
 from sequst.corpus.sentence import Sentence
 from sequst.tagger.precision import has_bf16
-from sequst.tagger.tagger import Tagger
+from sequst.tagger.tagger import Tagger, labels_of
 
 REPOSITORY = Path(__file__).parent.parent.parent
 
@@ -186,6 +186,51 @@ def test_effects_are_found_again() -> None:
     )
     with pytest.raises(SystemExit, match="do not tell"):
         script.effects(lines[:2], {"base"})
+
+
+SHORT = ("--pool=30", "--test=40", "--steps=3", "--passes=2", "--teacher=3", "--retune=3")
+
+
+def test_merging(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = (f"--encoder={tiny_encoder}", *SHORT, "--rounds=2", "--teachers=2", "--seeds=1,2")
+    found = told("merging", monkeypatch, tmp_path, *options)
+    for run in found["runs"]:
+        assert set(run["ways"]) == {
+            "last", "last 2", "last 2, together", "towards 0.5", "towards 0.75", "towards 1.25", "first", "first, merged",
+            "first, together",
+        }  # fmt: skip
+    each = [run["ways"]["last 2"]["f1"] - run["ways"]["last"]["f1"] for run in found["runs"]]
+    assert found["gain"]["f1"]["last 2"]["mean"] == pytest.approx(np.mean(each))
+    joined = tmp_path / "one.json"
+    joined.write_text(json.dumps(found))
+    twice = told("merging", monkeypatch, tmp_path, f"--join={joined},{joined}")
+    assert len(twice["runs"]) == 4
+    assert twice["gain"]["f1"]["last 2"]["mean"] == pytest.approx(np.mean(each))
+
+
+def test_what_several_say_together(tiny_encoder: str) -> None:
+    """Of one tagger it is what the tagger says; of two the one that is sure decides."""
+    script = importlib.import_module("merging")
+    sentences = generate().test[:30]
+    states = []
+    for seed, size in ((1, 50.0), (2, 1e-3)):
+        tagger = Tagger.from_encoder(tiny_encoder, labels_of(generate().pool), seed=seed, valid=True)
+        tagger.head.linear.weight.data *= size
+        states.append(tagger.state_dict())
+    judge = script.Judge(tagger, sentences, sentences)
+    alone = judge.together(states[:1])["f1"]
+    assert alone == judge.merged(states[:1])["f1"] == judge.together(states)["f1"]
+
+
+def test_students(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ways = "one: ; same: student.min_steps=3; other: selection.selector=all selection.rest=mean"
+    found = told("students", monkeypatch, tmp_path, f"--encoder={tiny_encoder}", *SHORT, f"--ways={ways}")
+    [run] = found["runs"]
+    assert run["ways"]["one"].pop("teacher") is not None  # which the others have of it
+    assert run["ways"]["one"] == run["ways"]["same"]
+    assert run["ways"]["other"]["selected"] == 100 > run["ways"]["one"]["selected"]
+    assert found["gain"]["student"]["same"]["mean"] == 0
+    assert found["ways"] == {"one": "", "same": "student.min_steps=3", "other": "selection.selector=all selection.rest=mean"}
 
 
 def test_labels_are_made_wrong_in_four_ways() -> None:

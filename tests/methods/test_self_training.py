@@ -328,6 +328,49 @@ def test_words_can_be_drawn_anew_in_every_epoch(split: Split, tiny_encoder: str,
     assert [sum(words) for words in counted[0]] == [sum(words) for words in counted[1]]
 
 
+@pytest.mark.parametrize("each_epoch", [False, True])
+def test_what_is_not_selected_can_be_learnt_as_the_passes_see_it(
+    each_epoch: bool, split: Split, tiny_encoder: str, tmp_path: Path
+) -> None:
+    seen: list[Examples] = []
+
+    class Watched(Run):
+        def pseudo_examples(self, *arguments: Any, **options: Any) -> Examples:
+            seen.append(super().pseudo_examples(*arguments, **options))
+            return seen[-1]
+
+        def renewed(self, *arguments: Any) -> Examples:
+            seen.append(super().renewed(*arguments))
+            return seen[-1]
+
+    selection = {"rest": "mean", "each_epoch": each_epoch}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sequst.methods.running.Run", Watched)
+        result = run(split, tiny_encoder, tmp_path / "run", "sequst", max_rounds=1, keep_rounds=True, selection=selection)
+    beliefs = Beliefs.from_file(result.path / "rounds/1/beliefs/beliefs.npz")
+    selected = np.load(result.path / "rounds/1/beliefs/selected.npy")
+    assert beliefs.probabilities is not None
+    assert 0 < selected.sum() < len(selected)
+    targets = np.concatenate(seen[0].labels)
+    assert np.array_equal(targets[~selected], beliefs.probabilities[~selected])
+    assert np.array_equal(targets[selected], np.eye(targets.shape[1])[beliefs.labels[selected]])
+    assert all(all(words) for examples in seen for words in examples.selected or ())
+    assert (len(seen) > 1) == each_epoch
+    for examples in seen[1:]:  # as many have their label alone, but others of them
+        hard = np.concatenate(examples.labels).max(-1) == 1
+        assert abs(hard.sum() - (targets.max(-1) == 1).sum()) < 0.05 * len(hard)
+        assert not np.array_equal(np.concatenate(examples.labels), targets)
+
+
+def test_sst_selects_all_and_leaves_no_rest(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    plain, asked = (
+        run(split, tiny_encoder, tmp_path / rest, "sst", max_rounds=1, dev=None, selection={"rest": rest})
+        for rest in ("dropped", "mean")
+    )
+    assert same_weights(plain.tagger, asked.tagger)
+    assert plain.summary["settings_hash"] == asked.summary["settings_hash"]
+
+
 @pytest.mark.parametrize("source", ["labeled", "text"])
 def test_entities_are_swapped_in_every_epoch_after_the_first(
     source: str, split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
