@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from sequst.experiments.recipe import load_cells, load_recipe, recipe_names
 SHIPPED = {
     "full-data", "main-10shot", "best-10shot", "20shot", "50shot", "100shot", "ablation", "data-efficiency", "selection-error",
     "base-encoders", "rounds", "hyperparameters", "representations", "cases", "smoke", "screening", "screening-more",
-    "screening-draws", "screening-draws-mirrored", "screening-swap", "study", "best-full-data", "best-ablation",
+    "screening-draws", "screening-draws-mirrored", "screening-rest", "study", "best-full-data", "best-ablation",
 }  # fmt: skip
 
 
@@ -45,6 +46,20 @@ def test_the_main_table() -> None:
     assert {cell.pool for cell in cells if cell.method == "finetune"} == {None}
     assert {cell.pool for cell in cells if cell.method != "finetune"} == {4000}
     assert [cell.seed for cell in cells] == sorted((cell.seed for cell in cells), key=(12, 21, 42, 87, 100).index)
+
+
+def test_three_changes_in_all_eight_combinations() -> None:
+    cells = load_recipe("screening-rest").cells()
+    assert len(cells) == 8 * 6
+    marks = ("selection.rest=mean", "retune.min_steps=400", "retune.swap=0.5")
+    found = {tuple(mark in cell.recipe for mark in marks) for cell in cells}
+    assert found == set(itertools.product((False, True), repeat=3))
+    for of_one in (
+        ("selection.selector=top-of-class", marks[0]),
+        ("retune.epochs=10", marks[1]),
+        ("teacher.swap=0.5", marks[2]),
+    ):
+        assert all((of_one[0] in cell.recipe) == (of_one[1] in cell.recipe) for cell in cells)
 
 
 def test_draws_are_the_same_every_time_and_differ_by_method() -> None:
