@@ -19,10 +19,6 @@ that SEQUST_DATA names; without, the generated corpus stands in. `--join` puts t
 
 from __future__ import annotations
 
-import json
-import os
-import random
-import statistics
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,17 +26,14 @@ from typing import Any
 
 import common
 import numpy as np
+import torch
 from torch import Tensor
 
-from sequst.corpus.generated import generate
-from sequst.corpus.sampling import sample
 from sequst.corpus.sentence import Sentence
 from sequst.evaluation.evaluating import evaluate
 from sequst.evaluation.spans import score_spans
-from sequst.experiments.benchmarks import read_part
 from sequst.methods.running import train
 from sequst.methods.self_training import member_phase
-from sequst.tagger.merging import merge
 from sequst.tagger.tagger import Tagger, labels_of
 from sequst.training.calibrating import calibrate
 from sequst.training.directory import RunDirectory
@@ -49,6 +42,23 @@ from sequst.uncertainty.labelling import best_valid
 
 State = Mapping[str, Tensor]
 TOWARDS = (0.5, 0.75, 1.25)
+
+
+@torch.no_grad()
+def merge(tagger: Tagger, states: Sequence[State], shares: Sequence[float] | None = None) -> None:
+    """Give the tagger the mean of these states of taggers like it, each with its share; without shares they count alike.
+
+    Heads that see states standardised in different ways are first brought to plain states, where they can be compared.
+    """
+    shares = [1.0] * len(states) if shares is None else shares
+    total, means = sum(shares), [torch.zeros_like(weight, dtype=torch.float64) for weight in tagger.parameters()]
+    for state, share in zip(states, shares, strict=True):
+        tagger.load_state_dict(dict(state))
+        tagger.head.unfold(tagger.head.folded())
+        for mean, weight in zip(means, tagger.parameters(), strict=True):
+            mean.add_(weight.double(), alpha=share / total)
+    for mean, weight in zip(means, tagger.parameters(), strict=True):
+        weight.copy_(mean)
 
 
 class Judge:
@@ -99,33 +109,29 @@ def ways(directory: RunDirectory, judge: Judge, rounds: int, teachers: int, firs
 
 
 def one_run(options: Any, name: str, seed: int) -> dict[str, Any]:
-    data = os.environ.get("SEQUST_DATA")
-    split = sample(read_part(Path(data), name, "train") if data else generate().pool, 10, seed=seed)
-    rest = random.Random(seed).sample(split.unlabeled, len(split.unlabeled))
-    held = rest[-options.test :]
+    data = common.few_shot(name, seed, options.pool, options.test)
     with tempfile.TemporaryDirectory() as folder:
         result = train(
-            split.labeled, Path(folder) / "run", dev=split.dev, unlabeled=rest[: min(options.pool, len(rest) - options.test)],
-            method=options.method, encoder=options.encoder, seed=seed, device=options.device, max_rounds=options.rounds,
-            adapt=bool(options.adapt), ensemble={"teachers": options.teachers}, student={"min_steps": options.steps},
-            uncertainty={"passes": options.passes}, keep_rounds=True, teacher={"min_steps": options.teacher},
-            retune={"min_steps": options.retune},
+            data.labeled, Path(folder) / "run", dev=data.dev, unlabeled=data.pool, method=options.method,
+            encoder=options.encoder, seed=seed, device=options.device, max_rounds=options.rounds, adapt=bool(options.adapt),
+            ensemble={"teachers": options.teachers}, student={"min_steps": options.steps},
+            teacher={"min_steps": options.teacher}, retune={"min_steps": options.retune},
+            uncertainty={"passes": options.passes}, keep_rounds=True,
         )  # fmt: skip
-        tagger = Tagger.from_encoder(options.encoder, labels_of(split.labeled), valid=True)
-        judge, first = Judge(tagger, split.dev, held), result.summary["history"][0].get("member", 1) - 1
+        tagger = Tagger.from_encoder(options.encoder, labels_of(data.labeled), valid=True)
+        judge, first = Judge(tagger, data.dev, data.held), result.summary["history"][0].get("member", 1) - 1
         found = ways(RunDirectory.open(result.path), judge, options.rounds, options.teachers, first)
     return {"data": name, "seed": seed, "seconds": result.summary["seconds"], "ways": found}
 
 
 def gains(runs: list[dict[str, Any]], figure: str) -> dict[str, dict[str, float | None]]:
-    """Of every way, over that of one tagger: mean over the runs, and its standard error."""
+    """Of every way, over that of one tagger; of what has no such figure none."""
     found = {}
     for way in runs[0]["ways"]:
         plain = "first" if way.startswith("first") else "last"
         each = [run["ways"][way][figure] - run["ways"][plain][figure] for run in runs if run["ways"][way][figure] is not None]
         if way != plain and each:
-            error = statistics.stdev(each) / len(each) ** 0.5 if len(each) > 1 else None
-            found[way] = {"mean": statistics.fmean(each), "error": error}
+            found[way] = common.gain(each)
     return found
 
 
@@ -135,17 +141,8 @@ def main() -> None:
         passes=10, teachers=3, adapt=0, teacher=600, retune=200, join="",
     )  # fmt: skip
     options = parser.parse_args()
-    if options.join:
-        files = [json.loads(Path(name).read_text(encoding="utf-8")) for name in options.join.split(",")]
-        found = {**files[0], "runs": [run for file in files for run in file["runs"]]}
-    else:
-        asked = ("encoder", "method", "pool", "test", "rounds", "steps", "passes", "teachers", "adapt", "teacher", "retune")
-        seeds = [int(seed) for seed in options.seeds.split(",")]
-        found = {
-            "runs": [one_run(options, name, seed) for seed in seeds for name in options.data.split(",")],
-            "settings": {name: getattr(options, name) for name in asked},
-            **common.machine(options.device),
-        }
+    asked = ("encoder", "method", "pool", "test", "rounds", "steps", "passes", "teachers", "adapt", "teacher", "retune")
+    found = common.runs_of(options, one_run, asked)
     found["gain"] = {figure: gains(found["runs"], figure) for figure in ("f1", "ece")}
     common.tell(found, options.json)
 

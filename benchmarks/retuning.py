@@ -17,10 +17,6 @@ dev, nor in the pool. The benchmarks are read from the folder that SEQUST_DATA n
 from __future__ import annotations
 
 import dataclasses
-import json
-import os
-import random
-import statistics
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -29,12 +25,9 @@ from unittest import mock
 
 import common
 
-from sequst.corpus.generated import generate
 from sequst.corpus.mentions import Mention
-from sequst.corpus.sampling import sample
 from sequst.corpus.sentence import Sentence
 from sequst.evaluation.evaluating import evaluate
-from sequst.experiments.benchmarks import read_part
 from sequst.methods.running import train
 from sequst.methods.sequst import parts_of
 from sequst.tagger.tagger import Tagger
@@ -94,16 +87,14 @@ class Retuned(Run):
 
 
 def one_run(options: Any, name: str, seed: int) -> dict[str, Any]:
-    data = os.environ.get("SEQUST_DATA")
-    split = sample(read_part(Path(data), name, "train") if data else generate().pool, 10, seed=seed)
-    rest = random.Random(seed).sample(split.unlabeled, len(split.unlabeled))
+    data = common.few_shot(name, seed, options.pool, options.test)
     found: dict[str, float] = {}
-    own = {"held": rest[-options.test :], "found": found}
+    own = {"held": data.held, "found": found}
     with tempfile.TemporaryDirectory() as folder, mock.patch("sequst.methods.running.Run", type("Own", (Retuned,), own)):
         train(
-            split.labeled, Path(folder) / "run", dev=split.dev, unlabeled=rest[: min(options.pool, len(rest) - options.test)],
-            method="sequst", encoder=options.encoder, seed=seed, device=options.device, max_rounds=1, adapt=False,
-            ensemble={"teachers": 1}, student={"min_steps": options.steps}, uncertainty={"passes": options.passes},
+            data.labeled, Path(folder) / "run", dev=data.dev, unlabeled=data.pool, method="sequst", encoder=options.encoder,
+            seed=seed, device=options.device, max_rounds=1, adapt=False, ensemble={"teachers": 1},
+            student={"min_steps": options.steps}, uncertainty={"passes": options.passes},
         )  # fmt: skip
     return {"data": name, "seed": seed, "f1": found}
 
@@ -113,23 +104,10 @@ def main() -> None:
         __doc__, encoder="minilm", data="conll03", seeds="12", pool=1000, test=600, steps=300, passes=10, join=""
     )
     options = parser.parse_args()
-    if options.join:
-        files = [json.loads(Path(name).read_text(encoding="utf-8")) for name in options.join.split(",")]
-        found = {**files[0], "runs": [run for file in files for run in file["runs"]]}
-    else:
-        seeds = [int(seed) for seed in options.seeds.split(",")]
-        found = {
-            "runs": [one_run(options, name, seed) for seed in seeds for name in options.data.split(",")],
-            "settings": {name: getattr(options, name) for name in ("encoder", "pool", "test", "steps", "passes")},
-            **common.machine(options.device),
-        }
-    gains = {way: [run["f1"][way] - run["f1"]["none"] for run in found["runs"]] for way in found["runs"][0]["f1"]}
+    found = common.runs_of(options, one_run, ("encoder", "pool", "test", "steps", "passes"))
     found["gain"] = {
-        way: {
-            "mean": statistics.mean(each),
-            "error": statistics.stdev(each) / len(each) ** 0.5 if len(each) > 1 else None,
-        }
-        for way, each in gains.items()
+        way: common.gain([run["f1"][way] - run["f1"]["none"] for run in found["runs"]])
+        for way in found["runs"][0]["f1"]
         if way != "none"
     }
     common.tell(found, options.json)

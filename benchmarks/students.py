@@ -14,10 +14,6 @@ SEQUST_DATA names; without, the generated corpus stands in. `--join` puts the ru
 from __future__ import annotations
 
 import copy
-import json
-import os
-import random
-import statistics
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -25,11 +21,8 @@ from unittest import mock
 
 import common
 
-from sequst.corpus.generated import generate
-from sequst.corpus.sampling import sample
 from sequst.corpus.sentence import Sentence
 from sequst.evaluation.evaluating import evaluate
-from sequst.experiments.benchmarks import read_part
 from sequst.methods.running import train
 from sequst.tagger.tagger import Tagger
 from sequst.training.configuring import load_settings
@@ -79,69 +72,42 @@ def parsed(ways: str) -> dict[str, list[str]]:
 
 
 def one_run(options: Any, name: str, seed: int) -> dict[str, Any]:
-    data = os.environ.get("SEQUST_DATA")
-    split = sample(read_part(Path(data), name, "train") if data else generate().pool, 10, seed=seed)
-    rest = random.Random(seed).sample(split.unlabeled, len(split.unlabeled))
+    data = common.few_shot(name, seed, options.pool, options.test)
     base = [
         "max_rounds=1", "adapt=false", "ensemble.teachers=1", f"student.min_steps={options.steps}",
-        f"teacher.min_steps={options.teacher}", f"retune.min_steps={options.retune}",
-        f"uncertainty.passes={options.passes}", "method=sequst", f"encoder={options.encoder}", f"device={options.device}",
+        f"teacher.min_steps={options.teacher}", f"retune.min_steps={options.retune}", f"uncertainty.passes={options.passes}",
+        "method=sequst", f"encoder={options.encoder}", f"device={options.device}",
     ]  # fmt: skip
     ways: dict[str, dict[str, float]] = {}
     teacher: list[tuple[dict[str, Any], Outcome]] = []
     for way, changes in parsed(options.ways).items():
         found = ways[way] = {}
-        own = {"held": rest[-options.test :], "found": found, "teacher": teacher}
+        own = {"held": data.held, "found": found, "teacher": teacher}
         settings = load_settings(None, [*base, *changes], seed=seed)
         with tempfile.TemporaryDirectory() as folder, mock.patch("sequst.methods.running.Run", type("Own", (Taught,), own)):
-            result = train(
-                split.labeled, Path(folder) / "run", dev=split.dev, settings=settings,
-                unlabeled=rest[: min(options.pool, len(rest) - options.test)],
-            )  # fmt: skip
+            result = train(data.labeled, Path(folder) / "run", dev=data.dev, unlabeled=data.pool, settings=settings)
         line = result.summary["history"][1]
         found |= {key: value for key, value in line.items() if "error" in key or key == "selected"}
     return {"data": name, "seed": seed, "ways": ways}
 
 
-def gains(runs: list[dict[str, Any]], figure: str) -> dict[str, dict[str, float | None]]:
-    """Of every way over the first: the mean over the runs, and its standard error."""
+def gains(runs: list[dict[str, Any]], phase: str) -> dict[str, dict[str, float | None]]:
+    """Of every way that all runs have, over the first."""
     first, *others = runs[0]["ways"]
-    found = {}
-    for way in others:
-        each = [run["ways"][way][figure] - run["ways"][first][figure] for run in runs]
-        error = statistics.stdev(each) / len(each) ** 0.5 if len(each) > 1 else None
-        found[way] = {"mean": statistics.fmean(each), "error": error}
-    return found
+    return {
+        way: common.gain([run["ways"][way][phase] - run["ways"][first][phase] for run in runs])
+        for way in others
+        if all(way in run["ways"] for run in runs)
+    }
 
 
 def main() -> None:
     parser = common.parser(
-        __doc__,
-        encoder="minilm",
-        data="conll03",
-        seeds="12",
-        pool=1000,
-        test=1000,
-        steps=250,
-        passes=10,
-        teacher=600,
-        retune=200,
-        ways=WAYS,
-        join="",
-    )
+        __doc__, encoder="minilm", data="conll03", seeds="12", pool=1000, test=1000, steps=250, passes=10, teacher=600,
+        retune=200, ways=WAYS, join="",
+    )  # fmt: skip
     options = parser.parse_args()
-    if options.join:
-        files = [json.loads(Path(name).read_text(encoding="utf-8")) for name in options.join.split(",")]
-        found = {**files[0], "runs": [run for file in files for run in file["runs"]]}
-    else:
-        asked = ("encoder", "pool", "test", "steps", "passes", "teacher", "retune")
-        seeds = [int(seed) for seed in options.seeds.split(",")]
-        found = {
-            "runs": [one_run(options, name, seed) for seed in seeds for name in options.data.split(",")],
-            "ways": {way: " ".join(changes) for way, changes in parsed(options.ways).items()},
-            "settings": {name: getattr(options, name) for name in asked},
-            **common.machine(options.device),
-        }
+    found = common.runs_of(options, one_run, ("encoder", "pool", "test", "steps", "passes", "teacher", "retune", "ways"))
     found["gain"] = {phase: gains(found["runs"], phase) for phase in ("student", "retune")}
     common.tell(found, options.json)
 
