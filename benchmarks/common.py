@@ -66,6 +66,7 @@ def few_shot(name: str, seed: int, pool: int, held: int) -> FewShot:
     data = os.environ.get("SEQUST_DATA")
     split = sample(read_part(Path(data), name, "train") if data else generate().pool, 10, seed=seed)
     rest = random.Random(seed).sample(split.unlabeled, len(split.unlabeled))
+    held = min(held, len(rest) // 2)  # the generated corpus has few
     return FewShot(split.labeled, split.dev, rest[: min(pool, len(rest) - held)], rest[-held:])
 
 

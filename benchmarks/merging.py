@@ -8,7 +8,7 @@ python benchmarks/merging.py --join ONE.json,OTHER.json --json FILE
 
 - last: the teacher of the last round, as training keeps it
 - last 2, last 3, ...: the mean of the weights of the teachers of the last rounds; together: the mean of their probabilities,
-  which is what several taggers can do at best, at as many times the cost
+  at as many times the cost
 - towards S: the student of the last round and a share S of the way to the teacher that re-tuning made of it
 - first: the first teacher that dev likes best; first, merged and first, together: of all first teachers
 
@@ -50,6 +50,7 @@ def merge(tagger: Tagger, states: Sequence[State], shares: Sequence[float] | Non
 
     Heads that see states standardised in different ways are first brought to plain states, where they can be compared.
     """
+    states = [{name: value.clone() for name, value in state.items()} for state in states]  # one of them may be the tagger's own
     shares = [1.0] * len(states) if shares is None else shares
     total, means = sum(shares), [torch.zeros_like(weight, dtype=torch.float64) for weight in tagger.parameters()]
     for state, share in zip(states, shares, strict=True):
@@ -118,18 +119,20 @@ def one_run(options: Any, name: str, seed: int) -> dict[str, Any]:
             teacher={"min_steps": options.teacher}, retune={"min_steps": options.retune},
             uncertainty={"passes": options.passes}, keep_rounds=True,
         )  # fmt: skip
-        tagger = Tagger.from_encoder(options.encoder, labels_of(data.labeled), valid=True)
-        judge, first = Judge(tagger, data.dev, data.held), result.summary["history"][0].get("member", 1) - 1
-        found = ways(RunDirectory.open(result.path), judge, options.rounds, options.teachers, first)
+        tagger = Tagger.from_encoder(options.encoder, labels_of(data.labeled), valid=True).to(options.device)
+        begun, *rounds = result.summary["history"]
+        judge, first = Judge(tagger, data.dev, data.held), begun.get("member", 1) - 1
+        found = ways(RunDirectory.open(result.path), judge, len(rounds), options.teachers, first)
     return {"data": name, "seed": seed, "seconds": result.summary["seconds"], "ways": found}
 
 
 def gains(runs: list[dict[str, Any]], figure: str) -> dict[str, dict[str, float | None]]:
     """Of every way, over that of one tagger; of what has no such figure none."""
     found = {}
-    for way in runs[0]["ways"]:
+    for way in (way for way in runs[0]["ways"] if all(way in run["ways"] for run in runs)):
         plain = "first" if way.startswith("first") else "last"
-        each = [run["ways"][way][figure] - run["ways"][plain][figure] for run in runs if run["ways"][way][figure] is not None]
+        pairs = [(run["ways"][way][figure], run["ways"][plain][figure]) for run in runs]
+        each = [ours - theirs for ours, theirs in pairs if ours is not None and theirs is not None]
         if way != plain and each:
             found[way] = common.gain(each)
     return found

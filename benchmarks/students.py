@@ -29,7 +29,7 @@ from sequst.training.configuring import load_settings
 from sequst.training.loop import Examples, Outcome
 from sequst.training.objective import Objective
 from sequst.training.run import Run
-from sequst.training.settings import Phase
+from sequst.training.settings import Phase, Settings
 
 WAYS = """
 drawn: ;
@@ -39,6 +39,9 @@ surest: selection.selector=top-of-class selection.share=0.6;
 surest, rest as mean: selection.selector=top-of-class selection.share=0.6 selection.rest=mean;
 drawn, rest as mean: selection.rest=mean
 """
+
+OF_TEACHER = ("encoder", "head", "crf", "standardise", "max_length", "overlap", "valid_tags", "teacher", "adapt", "adaptation")
+"""Settings that the first teacher knows of."""
 
 
 class Taught(Run):
@@ -79,15 +82,19 @@ def one_run(options: Any, name: str, seed: int) -> dict[str, Any]:
         "method=sequst", f"encoder={options.encoder}", f"device={options.device}",
     ]  # fmt: skip
     ways: dict[str, dict[str, float]] = {}
+    plain: Settings | None = None
     teacher: list[tuple[dict[str, Any], Outcome]] = []
     for way, changes in parsed(options.ways).items():
         found = ways[way] = {}
         own = {"held": data.held, "found": found, "teacher": teacher}
         settings = load_settings(None, [*base, *changes], seed=seed)
+        plain = plain or settings
+        if other := [name for name in OF_TEACHER if getattr(settings, name) != getattr(plain, name)]:
+            raise SystemExit(f"--ways {way!r}: all ways share their first teacher, and {', '.join(other)} would change it")
         with tempfile.TemporaryDirectory() as folder, mock.patch("sequst.methods.running.Run", type("Own", (Taught,), own)):
             result = train(data.labeled, Path(folder) / "run", dev=data.dev, unlabeled=data.pool, settings=settings)
-        line = result.summary["history"][1]
-        found |= {key: value for key, value in line.items() if "error" in key or key == "selected"}
+        for line in result.summary["history"][1:]:
+            found |= {key: value for key, value in line.items() if "error" in key or key == "selected"}
     return {"data": name, "seed": seed, "ways": ways}
 
 
@@ -97,7 +104,7 @@ def gains(runs: list[dict[str, Any]], phase: str) -> dict[str, dict[str, float |
     return {
         way: common.gain([run["ways"][way][phase] - run["ways"][first][phase] for run in runs])
         for way in others
-        if all(way in run["ways"] for run in runs)
+        if all(phase in run["ways"].get(each, {}) for run in runs for each in (first, way))
     }
 
 

@@ -15,8 +15,11 @@ import torch
 
 from sequst.corpus.generated import generate
 from sequst.corpus.sentence import Sentence
+from sequst.evaluation.spans import score_spans
+from sequst.tagger.batches import collate
 from sequst.tagger.precision import has_bf16
 from sequst.tagger.tagger import Tagger, labels_of
+from sequst.uncertainty.labelling import best_valid
 
 REPOSITORY = Path(__file__).parent.parent.parent
 
@@ -230,17 +233,35 @@ def test_heads_on_one_encoder_are_merged_to_the_mean_of_their_scores(tiny_encode
 
 
 def test_what_several_say_together(tiny_encoder: str) -> None:
-    """Of one tagger it is what the tagger says; of two the one that is sure decides."""
+    """Of one tagger it is what the tagger says, of two the best valid path of their mean, sentence by sentence."""
     script = importlib.import_module("merging")
-    sentences = generate().test[:30]
-    states = []
-    for seed, size in ((1, 50.0), (2, 1e-3)):
+    sentences, states, means = generate().test[:30], [], [0.0] * 30
+    for seed in (1, 2):
         tagger = Tagger.from_encoder(tiny_encoder, labels_of(generate().pool), seed=seed, valid=True)
-        tagger.head.linear.weight.data *= size
-        states.append(tagger.state_dict())
+        tagger.head.linear.weight.data *= 50
+        states.append({name: value.clone() for name, value in tagger.state_dict().items()})
+        windows = tagger.splitter.windows([sentence.words for sentence in sentences])
+        assert len(windows) == 30
+        with torch.inference_mode():
+            for row in range(30):
+                means[row] = means[row] + tagger(collate(windows, [row], tagger.pad_id))[0].exp().numpy() / 2
+    paths = [best_valid(mean, np.array([0, len(mean)]), tagger.labels) for mean in means]
+    expected = score_spans([s.tags or () for s in sentences], [[tagger.labels[i] for i in path] for path in paths]).total.f1
     judge = script.Judge(tagger, sentences, sentences)
-    alone = judge.together(states[:1])["f1"]
-    assert alone == judge.merged(states[:1])["f1"] == judge.together(states)["f1"]
+    alone = [judge.together([state])["f1"] for state in states]
+    assert alone == [judge.merged([state])["f1"] for state in states]
+    assert judge.together(states)["f1"] == pytest.approx(expected)
+    assert expected not in alone
+
+
+def test_what_a_run_never_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    common = importlib.import_module("common")
+    for held in (40, 10_000):
+        found = common.few_shot("conll03", 12, 1000, held)
+        assert found.pool
+        assert 40 <= len(found.held) <= held
+        parts = [sentence for part in found for sentence in part]
+        assert len({id(sentence) for sentence in parts}) == len(parts)
 
 
 def test_students(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,6 +273,8 @@ def test_students(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyP
     assert run["ways"]["other"]["selected"] == 100 > run["ways"]["one"]["selected"]
     assert found["gain"]["student"]["same"]["mean"] == 0
     assert found["settings"]["ways"] == ways
+    with pytest.raises(SystemExit, match="share their first teacher, and teacher would change it"):
+        told("students", monkeypatch, tmp_path, f"--encoder={tiny_encoder}", *SHORT, "--ways=a: ; b: teacher.swap=0.5")
 
 
 def test_labels_are_made_wrong_in_four_ways() -> None:

@@ -356,6 +356,7 @@ def test_what_is_not_selected_can_be_learnt_as_the_passes_see_it(
     assert np.array_equal(targets[selected], np.eye(targets.shape[1])[beliefs.labels[selected]])
     assert all(all(words) for examples in seen for words in examples.selected or ())
     assert (len(seen) > 1) == each_epoch
+    assert "were learnt as MC dropout sees them" in (result.path / "report.html").read_text(encoding="utf-8")
     for examples in seen[1:]:  # as many have their label alone, but others of them
         hard = np.concatenate(examples.labels).max(-1) == 1
         assert abs(hard.sum() - (targets.max(-1) == 1).sum()) < 0.05 * len(hard)
@@ -364,10 +365,11 @@ def test_what_is_not_selected_can_be_learnt_as_the_passes_see_it(
 
 def test_sst_selects_all_and_leaves_no_rest(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
     plain, asked = (
-        run(split, tiny_encoder, tmp_path / rest, "sst", max_rounds=1, dev=None, selection={"rest": rest})
+        run(split, tiny_encoder, tmp_path / rest, "sst", max_rounds=1, dev=None, keep_rounds=True, selection={"rest": rest})
         for rest in ("dropped", "mean")
     )
     assert same_weights(plain.tagger, asked.tagger)
+    assert Beliefs.from_file(asked.path / "rounds/1/beliefs/beliefs.npz").probabilities is None  # which nobody asked for
     assert plain.summary["settings_hash"] == asked.summary["settings_hash"]
 
 

@@ -44,6 +44,7 @@ def test_later_wins(write: Write) -> None:
         ("gcr.prior=1e-30", "must be 0 or at least 0.001"),
         ("selection.weight=both2", "must be one of both"),
         ("dev_fraction=1.5", "must be at least 0 and below 1"),
+        ("selection.rest=kept", "must be one of dropped, mean"),
         ("swap_from=nowhere", "must be one of labeled, text"),
         ("teacher.swap=1", "must be at least 0 and below 1"),
         ("student.swap=0.5", "setting student.swap: entities are swapped in labelled sentences alone; set teacher.swap or"),
@@ -55,6 +56,21 @@ def test_later_wins(write: Write) -> None:
 def test_wrong_settings_are_named(override: str, message: str) -> None:
     with pytest.raises(UsageError) as error:
         load_settings(None, [override])
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ("pseudo_labels=soft", "with pseudo_labels=soft selected words would be learnt as the rest is; set pseudo_labels=hard"),
+        ("pseudo_labels=mean", "with pseudo_labels=mean"),
+        ("gcr.selected_only=true", "all words are learnt then; set gcr.selected_only=false"),
+    ],
+)
+def test_settings_that_do_not_go_with_learning_the_rest(other: str, message: str) -> None:
+    assert load_settings(None, ["selection.rest=mean", "pseudo_labels=sampled"]).selection.rest == "mean"
+    with pytest.raises(UsageError) as error:
+        load_settings(None, ["selection.rest=mean", other])
     assert message in str(error.value)
 
 

@@ -84,14 +84,5 @@ def test_the_rest_is_learnt_as_the_passes_see_it() -> None:
     assert labelling.needs(20, mixed=False) == "mean"
     assert labelling.soft
     assert labelling.learns_rest
-    assert labelling.asks_passes
-    soft = Labelling("mean", rest="mean").targets(some, first)
-    assert soft.tolist() == some.probabilities.tolist()  # type: ignore[union-attr]
-
-
-def test_without_it_the_rest_is_dropped() -> None:
-    labelling = Labelling("hard")
-    assert not labelling.soft
-    assert not labelling.learns_rest
-    assert not labelling.asks_passes
-    assert Labelling("mean").asks_passes
+    assert not Labelling("hard").learns_rest
+    assert not Labelling("hard").soft

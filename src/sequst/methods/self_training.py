@@ -134,7 +134,7 @@ def self_train(run: Run, parts: Parts) -> Tagger:
         beliefs = run.beliefs(teachers, round_, labelling, uncertain=parts.selector.looks_at_beliefs, before=before)
         teachers = []  # their memory is the student's
         selected = select_words(parts.selector, beliefs, run.settings.seed, round_)
-        nothing = _nothing_to_learn(beliefs, selected, run.labels, round_)
+        nothing = _nothing_to_learn(beliefs, selected | labelling.learns_rest, run.labels, round_)
         if nothing and round_ == 1:
             raise SequstError(nothing)
         if nothing:  # the student of the round before has broken down; what came before it is still good
@@ -233,9 +233,9 @@ def select_words(
     return selector.select(beliefs, np.random.default_rng(derive(seed, round_, "selection", *place)))
 
 
-def _nothing_to_learn(beliefs: Beliefs, selected: NDArray[np.bool_], names: list[str], round_: int) -> str:
+def _nothing_to_learn(beliefs: Beliefs, learnt: NDArray[np.bool_], names: list[str], round_: int) -> str:
     """Why a round has nothing to learn from, and what to do; empty where it has."""
-    if not selected.any():
+    if not learnt.any():
         return (
             f"round {round_}: no word was selected, for the teacher is certain of none\n"
             "Use --set selection.selector=all, or label more sentences"

@@ -32,6 +32,11 @@ class Product:
         self._weight, self._bias, self._gelu = weight.detach().to(dtype).t(), bias.detach().to(dtype), gelu
         self._packed: Tensor | None = None
 
+    @property
+    def packed(self) -> bool:
+        """Whether it is oneDNN's, which builds a kernel for every number of rows."""
+        return self._packed is not None
+
     def lay_out(self, rows: int) -> None:
         """For so many rows at a time: in oneDNN's own order where its products are the faster ones."""
         if _one_dnn_is_faster(self._bias.dtype):
@@ -51,9 +56,10 @@ class Product:
 
 
 def _one_dnn_is_faster(dtype: torch.dtype) -> bool:
-    """Than MKL, by a tenth with AVX-512. Without, in fp32, MKL is by as much, and by a third where a GELU follows."""
+    """Than MKL, by a tenth with AVX-512. With AVX2, in fp32, MKL is by as much, and by a third where a GELU follows."""
     there: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-    return there and (dtype != torch.float32 or torch.backends.cpu.get_cpu_capability() != "AVX2")
+    mkl: bool = torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
+    return there and not (mkl and dtype == torch.float32 and torch.backends.cpu.get_cpu_capability() == "AVX2")
 
 
 class Begun(NamedTuple):
@@ -139,7 +145,8 @@ class Lean:
         """(B x L, H): the states before the layer `end`, or, behind the last, those that speak for a word."""
         rows, length, width = begun.states.shape
         count = rows * length
-        filled = self._laid_out and masks is None  # of many passes over a batch each has as many rows
+        # of many passes over a batch each has as many rows
+        filled = masks is None and any(layer.query_key_value.packed for layer in self._layers)
         heads, states = self._known.heads, begun.states.reshape(count, width)
         states = _filled(states) if filled else states
         for layer in self._layers[begun.first : end]:

@@ -215,7 +215,7 @@ class Run:
         if not path.is_file():
             memory, seed = self.settings.ensemble.memory, self.settings.seed
             mixed = len(teachers) > 1 or memory > 0
-            passes = self.settings.uncertainty.passes if uncertain or labelling.asks_passes else 0
+            passes = self.settings.uncertainty.passes if uncertain or labelling.kind == "mean" else 0
             draw = derive(seed, round_, "labels")
             begun = time.perf_counter()
             words = sum(len(sentence.words) for sentence in self.data.unlabeled)
@@ -283,12 +283,12 @@ class Run:
     def renewed(self, examples: Examples, beliefs: Beliefs, selected: NDArray[np.bool_], labelling: Labelling) -> Examples:
         """Pseudo-examples of all sentences with other words selected; those of labelled ones all count, as before."""
         assert examples.selected is not None
-        targets, counts = labelling.targets(beliefs, selected), selected | labelling.learns_rest
-        bounds = list(itertools.pairwise(beliefs.starts.tolist()))
-        return examples._replace(
-            labels=[*(targets[begin:end] for begin, end in bounds), *examples.labels[len(bounds) :]],
-            selected=[*(counts[begin:end].tolist() for begin, end in bounds), *examples.selected[len(bounds) :]],
-        )
+        bounds = [slice(*pair) for pair in itertools.pairwise(beliefs.starts.tolist())]
+        if labelling.learns_rest:  # all words count as before, and other ones have their label alone
+            targets = labelling.targets(beliefs, selected)
+            return examples._replace(labels=[*(targets[place] for place in bounds), *examples.labels[len(bounds) :]])
+        counted = [selected[place].tolist() for place in bounds]
+        return examples._replace(selected=[*counted, *examples.selected[len(counted) :]])
 
     def end_round(self, line: dict[str, Any]) -> None:
         """Keep and tell what a round brought."""

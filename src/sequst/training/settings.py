@@ -288,6 +288,14 @@ class Settings:
                     f"setting {name}.swap: entities are swapped in labelled sentences alone; set teacher.swap or retune.swap"
                 )
 
+        if self.selection.rest == "mean" and self.pseudo_labels not in ("hard", "sampled"):
+            raise UsageError(
+                f"setting selection.rest=mean: with pseudo_labels={self.pseudo_labels} selected words would be learnt as the "
+                "rest is; set pseudo_labels=hard or sampled"
+            )
+        if self.selection.rest == "mean" and self.gcr.selected_only:
+            raise UsageError("setting selection.rest=mean: all words are learnt then; set gcr.selected_only=false")
+
     def hash(self, unused: Collection[str] = ()) -> str:
         """Equal for settings that differ in nothing but the seed, where they ran, and names that the method does not use."""
         without = {"seed", "device", "checkpoint_seconds", "keep_rounds", *unused}

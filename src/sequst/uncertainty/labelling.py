@@ -42,11 +42,6 @@ class Labelling:
         """Whether words that are not selected count too."""
         return self.rest == "mean"
 
-    @property
-    def asks_passes(self) -> bool:
-        """Whether it needs the passes of MC dropout."""
-        return self.kind == "mean" or self.learns_rest
-
     def needs(self, passes: int, mixed: bool) -> Probabilities:
         """Which probabilities a teacher's beliefs must hold; `mixed` with others', they are those of the passes, if any."""
         if mixed:
