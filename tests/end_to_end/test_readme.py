@@ -450,6 +450,45 @@ def test_the_page_on_the_recipe_says_what_other_names_bring() -> None:
         assert f"| {' | '.join(row)} |" in page
 
 
+def test_the_page_on_the_recipe_says_what_becomes_of_the_rest() -> None:
+    import json
+
+    page = (REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8")
+
+    def runs(name: str) -> Any:
+        return json.loads((REPOSITORY / f"benchmarks/results/{name}.json").read_text(encoding="utf-8"))["runs"]
+
+    students = [*runs("students-short"), *runs("students")]
+    assert [run["data"] for run in students] == ["mit_restaurant", "snips", "mit_restaurant", "conll03"]
+    for way, name in (
+        ("drawn", "half of them, drawn"),
+        ("all", "all of them"),
+        ("surest", "the surest 60 % of each class"),
+        ("surest, rest as mean", "these, and the rest as MC dropout sees it"),
+        ("all, mean", "all of them as MC dropout sees them"),
+    ):
+        ways = [run["ways"].get(way) for run in students]
+        cells = ["" if found is None else f"{found['student']:.2f}, {found['retune']:.2f}" for found in ways]
+        assert f"| {name} | {' | '.join(cells)} |" in page
+    for run in students:
+        drawn, surest = run["ways"]["drawn"], run["ways"]["surest, rest as mean"]
+        errors = (drawn["entity_error"], drawn["selected_entity_error"], surest["selected_entity_error"])
+        assert ", ".join(f"{error:.1f}" for error in errors) in page
+    merged = runs("merging")
+    assert [run["data"] for run in merged] == ["mit_restaurant", "snips"]
+    for way, name in (
+        ("last", "the last round"),
+        ("last 2", "weights of the last two"),
+        ("last 3", "weights of the last three"),
+        ("last 3, together", "probabilities of the last three"),
+        ("first", "the first teacher"),
+        ("first, merged", "weights of two"),
+        ("first, together", "probabilities of two"),
+    ):
+        cells = [f"{run['ways'][way]['f1']:.2f}" for run in merged]
+        assert f"| {name} | {' | '.join(cells)} |" in page
+
+
 def test_the_page_on_the_recipe_says_what_fewer_errors_cost() -> None:
     import statistics
 
