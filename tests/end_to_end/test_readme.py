@@ -249,6 +249,24 @@ def test_the_page_on_speed_says_what_was_measured() -> None:
     plain = {each["seed"]: each["f1"] for each in measured("whole_run-h200-plain")["plain"]["runs"]}
     assert f"{plain[12]:.2f} and {plain[21]:.2f} with the seeds 12 and 21" in page
     assert f"ours has {first['f1']:.2f} and {second['f1']:.2f}" in page
+    for row in (
+        f"the usual loop | 4x | {mc['ratio_naive']:.1f}x |",
+        f"batches of like length | 1.5x | {mc['ratio_sorted']:.1f}x |",
+        f"baal's faster mode | 2.5x | {mc['ratio_baal']:.1f}x |",
+        f"the pipeline at 32 | 3.5x | {tagging['ratio']['pipeline at 32']:.1f}x; in bf16",
+        f"`sequst --help` | 0.3 s | {seconds['help']['median']:.2f} s |",
+        f"over the imports | 1.5 s | {start['predict_over_import']:.2f} s |",
+        f"| {memory['seconds'] / 60:.1f} minutes, {memory['over_the_model_megabytes']:.0f} MB |",
+        f"| 10.5 times the time | {memory['growth']:.1f} times |",
+        f"| 50 % | {100 * bert['share_of_limit']:.1f} % |",
+        f"| 40x | {bert['ratio_naive']:.1f}x |",
+        f"| 25 % | {100 * mpnet['share_of_limit']:.1f} % |",
+        f"| 5x | {step['ratio_trainer']:.1f}x |",
+        f"| 2x | {step['ratio_trainer_bf16_grouped']:.1f}x |",
+        f"| 60 s | {second['seconds']:.0f} s |",
+        f"{first['f1'] - plain[12]:.2f} above and {plain[21] - second['f1']:.2f} below",
+    ):
+        assert row in page
 
     for name, found in measured("last_layers")["last_layers"].items():
         related = "" if "rank_correlation" not in found else f"{found['rank_correlation']:.3f}"
