@@ -414,8 +414,8 @@ def test_a_student_that_breaks_down_does_not_take_the_run_along(
 ) -> None:
     kept = Run.beliefs
 
-    def all_o_from_round_three(self: Run, teacher: Tagger, round_: int, **options: Any) -> Beliefs:
-        beliefs = kept(self, teacher, round_, **options)
+    def all_o_from_round_three(self: Run, teachers: list[Tagger], round_: int, *rest: Any, **options: Any) -> Beliefs:
+        beliefs = kept(self, teachers, round_, *rest, **options)
         return dataclasses.replace(beliefs, labels=np.zeros_like(beliefs.labels)) if round_ == 3 else beliefs
 
     monkeypatch.setattr(Run, "beliefs", all_o_from_round_three)
