@@ -194,6 +194,10 @@ def test_results_md_is_what_the_command_renders(sequst: Callable[..., Any]) -> N
 
 def test_the_page_on_speed_says_what_was_measured() -> None:
     import json
+    import statistics
+
+    from sequst.evaluation.paired import paired_test
+    from sequst.experiments.results import read_results
 
     page = " ".join((REPOSITORY / "docs/concepts/speed.md").read_text(encoding="utf-8").split())
     results = REPOSITORY / "benchmarks/results"
@@ -243,12 +247,23 @@ def test_the_page_on_speed_says_what_was_measured() -> None:
     for milliseconds in step["milliseconds_a_step"].values():
         assert f"| {milliseconds:.1f} |" in page
     assert f"{step['ratio_trainer']:.1f} and {step['ratio_trainer_bf16_grouped']:.1f} times as fast" in page
+    again = measured("mc_dropout-h200-bert-again")
+    assert f"{100 * again['share_of_limit']:.1f} % and {again['ratio_naive']:.1f} times for BERT" in page
+    assert f"from {again['words_a_second']['ours']['least']:,.0f}"[:-3] in page
     first, second = run["ours"]["runs"]
     assert f"{first['seconds']:.0f} s on a machine" in page
     assert f"{second['seconds']:.0f} s the next time" in page
     plain = {each["seed"]: each["f1"] for each in measured("whole_run-h200-plain")["plain"]["runs"]}
-    assert f"{plain[12]:.2f} and {plain[21]:.2f} with the seeds 12 and 21" in page
-    assert f"ours has {first['f1']:.2f} and {second['f1']:.2f}" in page
+    lines = read_results(REPOSITORY / "results/one-teacher.jsonl")
+    ours = dict(sorted((line["seed"], line["f1"]) for line in lines if line["dataset"] == "mit_restaurant"))
+    assert [ours[each["seed"]] for each in run["ours"]["runs"]] == [first["f1"], second["f1"]]
+    for name, found in (("the plain path", plain), ("ours", ours)):
+        row = [*(found[seed] for seed in ours), statistics.mean(found[seed] for seed in ours)]
+        assert f"| {name} | {' | '.join(f'{f1:.2f}' for f1 in row)} |" in page
+    apart = [f1 - plain[seed] for seed, f1 in ours.items()]
+    gain, error = statistics.mean(apart), statistics.stdev(apart) / len(apart) ** 0.5
+    p = paired_test(list(ours.values()), [plain[seed] for seed in ours]).p
+    assert f"The difference is {gain:.2f} ± {error:.2f} (p = {p:.2f})" in page
     for row in (
         f"the usual loop | 4x | {mc['ratio_naive']:.1f}x |",
         f"batches of like length | 1.5x | {mc['ratio_sorted']:.1f}x |",
@@ -259,12 +274,12 @@ def test_the_page_on_speed_says_what_was_measured() -> None:
         f"| {memory['seconds'] / 60:.1f} minutes, {memory['over_the_model_megabytes']:.0f} MB |",
         f"| 10.5 times the time | {memory['growth']:.1f} times |",
         f"| 50 % | {100 * bert['share_of_limit']:.1f} % |",
-        f"| 40x | {bert['ratio_naive']:.1f}x |",
+        f"| 40x | {bert['ratio_naive']:.1f}x; another day {again['ratio_naive']:.1f}x |",
         f"| 25 % | {100 * mpnet['share_of_limit']:.1f} % |",
         f"| 5x | {step['ratio_trainer']:.1f}x |",
         f"| 2x | {step['ratio_trainer_bf16_grouped']:.1f}x |",
         f"| 60 s | {second['seconds']:.0f} s |",
-        f"{first['f1'] - plain[12]:.2f} above and {plain[21] - second['f1']:.2f} below",
+        f"| within 0.3 | {gain:.2f} above, ± {error:.2f}, four seeds |",
     ):
         assert row in page
 
@@ -380,6 +395,7 @@ SCREENED = {
     "screening": "paper max_rounds=2 choose=last valid_tags=true",
     "screening-more": "max_rounds=2 adapt=false ensemble.teachers=1",
     "screening-draws": "max_rounds=2 adapt=false ensemble.teachers=1",
+    "screening-rest": "max_rounds=2 adapt=false ensemble.teachers=1",
 }
 """Experiments that tell what changes bring, and what all of their runs have."""
 
@@ -401,7 +417,8 @@ def effects_of(name: str, of: str = "f1") -> tuple[int, list[dict[str, Any]]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "runs", "changes"), [("screening", 37, 11), ("screening-more", 48, 4), ("screening-draws", 48, 7)]
+    ("name", "runs", "changes"),
+    [("screening", 37, 11), ("screening-more", 48, 4), ("screening-draws", 48, 7), ("screening-rest", 48, 3)],
 )
 def test_the_page_on_the_recipe_says_what_each_change_brings(name: str, runs: int, changes: int) -> None:
     page = " ".join((REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8").split())
@@ -422,12 +439,13 @@ def test_the_page_on_the_recipe_says_what_seven_more_changes_bring() -> None:
         told = page[page.index("## Seven more") :]
         change = told.index(f"| `{row['change'].replace(' ', '` `')}` |")
         assert told[change:].split(" | ")[3].split(" |")[0] == f"{row['effect']:+.2f} ± {row['error']:.2f}"
+    asked = ("screening", "screening-more", "screening-draws")
     soft = {
         (name, of): next(row for row in effects_of(name, of)[1] if row["change"] == "pseudo_labels=mean")
-        for name in SCREENED
+        for name in asked
         for of in ("f1", "ece")
     }
-    weights = {name: soft[name, "f1"]["error"] ** -2 for name in SCREENED}
+    weights = {name: soft[name, "f1"]["error"] ** -2 for name in asked}
     mean = sum(weight * soft[name, "f1"]["effect"] for name, weight in weights.items()) / sum(weights.values())
     assert f"they bring {mean:.2f} ± {sum(weights.values()) ** -0.5:.2f}" in page
     for name, told in (("screening-more", "smaller by {}, in `screening`"), ("screening", "in `screening` by {}, here")):
@@ -506,16 +524,20 @@ def test_the_page_on_the_recipe_says_what_becomes_of_the_rest() -> None:
         assert f"| {name} | {' | '.join(cells)} |" in page
 
 
-def test_the_page_on_the_recipe_says_what_fewer_errors_cost() -> None:
+@pytest.mark.parametrize(
+    ("name", "drawn"),
+    [("screening-more", "half of them, drawn by the weights of SeqUST"), ("screening-rest", "half of them, drawn")],
+)
+def test_the_page_on_the_recipe_says_how_wrong_the_selected_words_are(name: str, drawn: str) -> None:
     import statistics
 
     from sequst.experiments.results import read_findings
 
     page = (REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8")
-    rounds = [line for line in read_findings(REPOSITORY / "results/screening-more.jsonl", "rounds") if line["round"] == 1]
-    for name, surest, figure in (
+    rounds = [line for line in read_findings(REPOSITORY / f"results/{name}.jsonl", "rounds") if line["round"] == 1]
+    for words, surest, figure in (
         ("all words", False, "entity_error"),
-        ("half of them, drawn by the weights of SeqUST", False, "selected_entity_error"),
+        (drawn, False, "selected_entity_error"),
         ("the surest 60 % of each class", True, "selected_entity_error"),
     ):
         row = [
@@ -524,10 +546,29 @@ def test_the_page_on_the_recipe_says_what_fewer_errors_cost() -> None:
             )
             for each in SETS
         ]
-        assert f"| {name} | {' | '.join(f'{error:.1f}' for error in row)} |" in page
+        assert f"| {words} | {' | '.join(f'{error:.1f}' for error in row)} |" in page
+
+
+def test_the_page_on_the_recipe_says_what_fewer_errors_cost() -> None:
+    page = (REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8")
     surest = next(row for row in effects_of("screening-more")[1] if "top-of-class" in row["change"])
     costs = " | ".join(f"{-surest['by_dataset'][each]:.1f}" for each in SETS)
     assert f"| what the surest cost in F1 | {costs} |" in page
+
+
+def test_the_page_on_the_recipe_says_what_three_changes_bring_together() -> None:
+    page = " ".join((REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8").split())
+    told = page[page.index("## Three, in all combinations") :]
+    for row in effects_of("screening-rest", "ece")[1]:
+        change = told.index(f"| `{row['change'].replace(' ', '` `')}` |")
+        assert told[change:].split("|")[5].strip() == f"{row['effect']:+.2f} ± {row['error']:.2f}"
+    long = [
+        next(row for row in effects_of(name)[1] if row["change"] == "retune.epochs=10 retune.min_steps=400")
+        for name in ("screening-draws", "screening-rest")
+    ]
+    weights = [row["error"] ** -2 for row in long]
+    mean = sum(weight * row["effect"] for weight, row in zip(weights, long, strict=True)) / sum(weights)
+    assert f"both together say {mean:.2f} ± {sum(weights) ** -0.5:.2f}" in told
 
 
 def test_the_page_on_the_recipe_says_what_hiding_words_brings() -> None:
@@ -564,7 +605,7 @@ def test_the_page_on_the_recipe_says_what_reading_first_brings() -> None:
     page = " ".join((REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8").split())
     one, best = round_scores("one-teacher"), round_scores("best-10shot")
     both = sorted(one[0].keys() & best[0].keys())
-    assert len(both) == 27
+    assert len(both) == 29
     for name, way in (("one teacher, as the encoder is", one), ("three, that have read the text", best)):
         means = [f"{statistics.mean(way[n][key] for key in both):.2f}" for n in range(6)]
         assert f"| {name} | {' | '.join(means)} |" in page
@@ -573,11 +614,11 @@ def test_the_page_on_the_recipe_says_what_reading_first_brings() -> None:
     assert gains[0].p < 0.001
     assert f"The first teacher is {gains[0].difference:.2f} points better (p < 0.001)" in page
     assert f"After two rounds {gains[2].difference:.2f} of them are left (p = {gains[2].p:.3f})" in page
-    assert f"after the last {gains[5].difference:.2f} (p = {gains[5].p:.3f} over 27 pairs" in page
+    assert f"after the last {gains[5].difference:.2f} (p = {gains[5].p:.3f} over 29 pairs" in page
     assert f"{paired_test(*by_set).p:.2f} by the means of the sets, and {gains[4].p:.2f} a round earlier" in page
     before = round_scores("hidden-words")[5]
     again = statistics.mean(one[5][key] - f1 for key, f1 in before.items())
-    assert f"{len(before)} of the 27 repeat" in page
+    assert f"{len(before)} of the 29 repeat" in page
     assert f"moved their mean by {again:.2f}" in page
 
 
