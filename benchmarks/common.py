@@ -30,6 +30,9 @@ LABELS = ["O", *(f"{place}-{type_}" for type_ in ("PER", "LOC", "ORG", "MISC") f
 SHAPES: dict[str, Callable[[], Any]] = {
     "bert-base-shape": lambda: transformers.BertForTokenClassification(transformers.BertConfig()),
     "mpnet-base-shape": lambda: transformers.MPNetForTokenClassification(transformers.MPNetConfig()),
+    "xlm-roberta-base-shape": lambda: transformers.XLMRobertaForTokenClassification(
+        transformers.XLMRobertaConfig(vocab_size=250002, max_position_embeddings=514, type_vocab_size=1)
+    ),
 }
 """Encoders with random weights: as fast as learnt ones, and no download."""
 

@@ -321,6 +321,34 @@ def test_a_full_disk_leaves_nothing_half_written_and_the_run_resumable(
     assert (run / "model" / "model.safetensors").read_bytes() == (whole / "model" / "model.safetensors").read_bytes()
 
 
+def test_a_phase_that_another_version_began(
+    split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that trained the vectors of all words."""
+
+    class Interrupted(Exception):
+        pass
+
+    class Earlier(LabelledWords):
+        reads_batch_alone = False
+
+        def begin_step(self, step: int, steps: int) -> None:
+            if step == 12:
+                raise Interrupted
+
+    monkeypatch.setattr("sequst.methods.finetune.LabelledWords", Earlier)
+    with pytest.raises(Interrupted):
+        train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT, checkpoint_seconds=0)
+    monkeypatch.undo()
+    state = tmp_path / "run" / "rounds" / "0" / "teacher" / "state.pt"
+    with pytest.raises(
+        SequstError, match=f"{state}: phase teacher of round 0 was begun by another version.*\n.*delete the file"
+    ):
+        resume(tmp_path / "run")
+    state.unlink()
+    assert resume(tmp_path / "run").summary
+
+
 def two_phases(run: Run) -> Tagger:
     """A method that trains twice and records between."""
     tagger = run.new_tagger(0, "teacher")

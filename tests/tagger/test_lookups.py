@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import copy
 
 import pytest
@@ -37,6 +38,73 @@ def test_all_tables_of_an_encoder(tiny_encoder: str) -> None:
     tables = [module for module in tagger.modules() if isinstance(module, nn.Embedding)]
     assert len(tables) == 3
     assert all(isinstance(table, Lookup) for table in tables)
+
+
+def test_a_part_is_learnt_as_in_the_whole() -> None:
+    torch.manual_seed(1)
+    plain = nn.Embedding(50, 6, padding_idx=3)
+    ours = copy.deepcopy(plain)
+    make_safe(ours)
+    assert isinstance(ours, Lookup)
+    rows, ids, weights = torch.tensor([3, 7, 8, 40]), torch.tensor([[8, 40, 3], [8, 7, 8]]), torch.randn(2, 3, 6)
+    whole = ours.weight
+    (plain(ids) * weights).sum().backward()
+    assert plain.weight.grad is not None
+    with ours.narrowed(rows):
+        assert ours.weight.shape == (4, 6)
+        assert torch.equal(ours(ids), plain(ids))
+        (ours(ids) * weights).sum().backward()
+        assert torch.equal(ours.weight.grad, plain.weight.grad[rows])  # type: ignore[arg-type]
+        assert not ours.weight.grad[0].any()  # type: ignore[index]  # padding learns nothing
+        with torch.no_grad():
+            ours.weight += 1.0
+            others = torch.tensor([0, 8, 49])
+            assert torch.equal(ours(others), plain(others) + torch.tensor([[0.0], [1.0], [0.0]]))
+        saved = {name: value.clone() for name, value in ours.state_dict().items()}
+        assert saved["weight"].shape == (50, 6)
+        nn.init.zeros_(ours.weight)
+        ours.load_state_dict(saved)
+        with pytest.raises(IndexError):
+            ours(others)
+    assert ours.weight is whole
+    assert ours.padding_idx == 3
+    learnt = plain.weight.detach().clone()
+    learnt[rows] += 1.0
+    assert torch.equal(whole, learnt)
+    assert torch.equal(ours(others), learnt[others])
+
+
+def test_what_was_learnt_stays_when_something_breaks() -> None:
+    table = Lookup(9, 2)
+    before = table.weight.detach().clone()
+    stack = contextlib.ExitStack()
+    stack.enter_context(table.narrowed(torch.tensor([4])))
+    nn.init.zeros_(table.weight)
+    assert not stack.__exit__(KeyError, KeyError(), None)
+    before[4] = 0.0
+    assert torch.equal(table.weight, before)
+
+
+def narrows(tagger: Tagger, ids: list[int]) -> bool:
+    table = tagger.encoder.model.get_input_embeddings()  # type: ignore[operator, union-attr]
+    rows = len(table.weight)
+    with tagger.encoder.narrowed(torch.tensor(ids)):
+        return len(table.weight) < rows
+
+
+def test_when_a_part_is_learnt(tiny_encoder: str) -> None:
+    tagger = Tagger.from_encoder(tiny_encoder, ["O"])
+    table = tagger.encoder.model.get_input_embeddings()  # type: ignore[operator, union-attr]
+    assert narrows(tagger, [7, 9, 9])
+    with tagger.encoder.narrowed(torch.tensor([7, 9, 9])):  # with padding and the mask
+        assert len(table.weight) == 4
+    assert not narrows(tagger, list(range(len(table.weight) * 2 // 3)))
+    table.weight.requires_grad_(False)
+    assert not narrows(tagger, [7])
+    table.weight.requires_grad_(True)
+    tagger.encoder.model.tied = nn.Linear(1, 1)  # type: ignore[union-attr]
+    tagger.encoder.model.tied.weight = table.weight  # type: ignore[union-attr]
+    assert not narrows(tagger, [7])
 
 
 @pytest.mark.gpu

@@ -182,6 +182,24 @@ def test_any_encoder(name: str, tiny_encoder: str, tmp_path: Path) -> None:
     assert all(torch.equal(first[name], again[name]) for name in again), "what the checkpoint lacks must come from the seed"
 
 
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_any_encoder_learns_the_words_in_use_alone(name: str, tiny_encoder: str, tmp_path: Path) -> None:
+    transformers.AutoModel.from_config(ARCHITECTURES[name]).save_pretrained(tmp_path / "encoder")
+    tokenizer = byte_level_tokenizer() if name == "roberta" else transformers.AutoTokenizer.from_pretrained(tiny_encoder)
+    tokenizer.save_pretrained(tmp_path / "encoder")
+    tagger = random_tagger(str(tmp_path / "encoder")).eval()
+    windows = tagger.splitter.windows(SENTENCES)
+    batch = collate(windows, list(range(len(windows))), tagger.pad_id, [[0] * len(words) for words in SENTENCES])
+    table = tagger.encoder.model.get_input_embeddings()  # type: ignore[operator, union-attr]
+    tagger.loss(batch).backward()
+    whole, rows = table.weight.grad, batch.input_ids.unique()
+    with tagger.encoder.narrowed(rows):
+        assert len(table.weight) < len(whole)
+        tagger.loss(batch).backward()
+        places = torch.searchsorted(torch.cat([rows, torch.tensor([tagger.pad_id, tagger.encoder.mask_id])]).unique(), rows)
+        torch.testing.assert_close(table.weight.grad[places], whole[rows])
+
+
 def test_shapes_of_input(tiny_encoder: str) -> None:
     tagger = random_tagger(tiny_encoder)
     assert tagger.predict("We play.").words == ("We", "play", ".")

@@ -19,6 +19,22 @@ from sequst.methods.running import resume, train
 pytestmark = pytest.mark.gpu
 
 
+@pytest.fixture(scope="session")
+def wide_encoder(tiny_encoder: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Random weights of the width of minilm, for which a GPU takes other kernels than for a few."""
+    import transformers
+
+    folder = tmp_path_factory.mktemp("encoder") / "wide"
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_encoder)
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(tokenizer), hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536
+    )
+    transformers.BertModel(config).save_pretrained(folder)
+    return str(folder)
+
+
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_the_same_seed_gives_the_same_numbers(tmp_path: Path, tiny_encoder: str, split: Split, precision: str) -> None:
     short = {"min_steps": 60, "epochs": 1, "evaluations": 3}
@@ -66,12 +82,12 @@ def test_a_killed_run_ends_the_same(moment: str, tmp_path: Path, tiny_encoder: s
     assert (tmp_path / "killed" / weights).read_bytes() == (tmp_path / "whole" / weights).read_bytes()
 
 
-def test_both_sides_of_vat_see_the_same_masks(split: Split) -> None:
+def test_both_sides_of_vat_see_the_same_masks(wide_encoder: str, split: Split) -> None:
     from sequst.tagger.batches import collate
     from sequst.tagger.tagger import Tagger
     from sequst.uncertainty.mc_dropout import same_dropout
 
-    for encoder in ("minilm", "bilstm"):
+    for encoder in (wide_encoder, "bilstm"):
         text = [s.words for s in split.dev]
         tagger = Tagger.from_encoder(encoder, ["O", "B-X", "I-X"], text=text, seed=1).to("cuda").train()
         batch = collate(tagger.splitter.windows(text), list(range(16)), tagger.pad_id).to(tagger.device)
@@ -86,8 +102,9 @@ def test_both_sides_of_vat_see_the_same_masks(split: Split) -> None:
 
 @pytest.mark.parametrize("method", ["cvt", "metast"])
 @pytest.mark.parametrize("head", ["softmax", "crf"])
-@pytest.mark.parametrize("encoder", ["minilm", "bilstm"])
-def test_the_same_numbers_twice(method: str, encoder: str, head: str, tmp_path: Path, split: Split) -> None:
+@pytest.mark.parametrize("encoder", ["transformer", "bilstm"])
+def test_the_same_numbers_twice(method: str, encoder: str, head: str, tmp_path: Path, wide_encoder: str, split: Split) -> None:
+    encoder = wide_encoder if encoder == "transformer" else encoder
     short = {"min_steps": 10, "epochs": 0.1}
     options: dict[str, Any] = {"teacher": short, "student": short, "retune": short, "max_rounds": 1, "device": "cuda"}
     options |= {"unlabeled": split.unlabeled[:40], "dev": split.dev, "method": method, "encoder": encoder, "head": head}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 from typing import Any
 
@@ -13,7 +14,7 @@ from sequst.methods.finetune import LabelledWords
 from sequst.tagger.batches import Batch
 from sequst.tagger.tagger import Tagger, labels_of
 from sequst.training.device import make_accelerator
-from sequst.training.loop import Diverged, Examples, Hooks, Outcome, _schedule, fit
+from sequst.training.loop import Diverged, Examples, Hooks, OtherState, Outcome, _schedule, fit
 from sequst.training.settings import Phase, Settings
 
 SHORT = Phase(learning_rate=1e-3, min_steps=20, epochs=1, evaluations=4)
@@ -181,6 +182,63 @@ class Noisy(LabelledWords):
         noise = torch.randn(hidden.shape, generator=self._generator)
         extra = self.nets(hidden * noise).pow(2).mean()
         return loss + extra, {"extra": extra.detach()}
+
+
+class WholeTable(LabelledWords):
+    reads_batch_alone = False
+
+
+def test_words_that_a_phase_does_not_meet_stay_as_they_are(tiny_encoder: str, split: Split) -> None:
+    """And all else becomes what it would have become with them; without decay, they too."""
+    seen: list[int] = []
+
+    def score(tagger: Tagger) -> float:
+        seen.append(len(tagger.encoder.model.get_input_embeddings().weight))  # type: ignore[operator, union-attr]
+        tagger.predict([list(sentence.words) for sentence in split.dev])  # of which many words are new
+        return float(len(seen))
+
+    def trained(decay: float, objective: LabelledWords) -> dict[str, Tensor]:
+        phase = dataclasses.replace(SHORT, weight_decay=decay)
+        return weights(run(tiny_encoder, split, Hooks(score=score), phase=phase, objective=objective)[0])
+
+    before, examples = start(tiny_encoder, split)
+    [name] = [each for each in before.state_dict() if each.endswith("word_embeddings.weight")]
+    met = torch.tensor(sorted({id_ for window in examples.windows for id_ in window.ids}))
+    always = torch.tensor([before.pad_id, before.encoder.mask_id])
+    unmet = torch.ones(len(before.state_dict()[name]), dtype=torch.bool).index_fill(0, torch.cat([met, always]), False)
+    part, whole = trained(0.0, LabelledWords()), trained(0.0, WholeTable())
+    assert set(seen[:4]) == {len(met) + len(always)}
+    assert set(seen[4:]) == {len(unmet)}
+    for each, value in whole.items():
+        torch.testing.assert_close(part[each], value)
+    assert not torch.equal(part[name][met], before.state_dict()[name][met])
+    part, whole = trained(0.1, LabelledWords()), trained(0.1, WholeTable())
+    assert torch.equal(part[name][unmet], before.state_dict()[name][unmet])
+    torch.testing.assert_close(part[name][met], whole[name][met])
+    assert not torch.equal(whole[name][unmet], before.state_dict()[name][unmet])
+
+
+def test_a_state_in_which_other_weights_are_learnt(tiny_encoder: str, split: Split) -> None:
+    states: list[dict[str, Any]] = []
+    run(
+        tiny_encoder, split, Hooks(save=lambda state: states.append(copy.deepcopy(state)), save_every=0), objective=WholeTable()
+    )
+    with pytest.raises(OtherState):
+        run(tiny_encoder, split, Hooks(), state=states[0])
+
+
+def test_words_that_later_epochs_bring_are_learnt_too(tiny_encoder: str, split: Split) -> None:
+    tagger, examples = start(tiny_encoder, split)
+    others = start(tiny_encoder, dataclasses.replace(split, labeled=split.dev))[1]
+    met = {id_ for window in examples.windows for id_ in window.ids}
+    new = sorted({id_ for window in others.windows for id_ in window.ids} - met)
+    table = tagger.encoder.model.get_input_embeddings().weight  # type: ignore[operator, union-attr]
+    before = table.detach().clone()
+    count = min(len(examples.windows), len(others.windows))
+    examples, others = (Examples(each.windows[:count], each.labels) for each in (examples, others))
+    accelerator = make_accelerator(Settings(device="cpu"))
+    fit(tagger, examples, LabelledWords(), SHORT, accelerator, 7, Hooks(), renew=lambda epoch: others)
+    assert not torch.equal(table[new], before[new])
 
 
 def test_nets_beside_the_tagger_learn_report_and_resume(tiny_encoder: str, split: Split) -> None:

@@ -111,7 +111,7 @@ class CrossViews(LabelledWords):
             self._views = Views(self._read.size, len(tagger.labels), encoder.dropout)
         self.nets = nn.ModuleDict({"read": self._read, "views": self._views})
 
-    recordable = False  # labelled and unlabelled steps take turns
+    recordable = reads_batch_alone = False  # labelled and unlabelled steps take turns
 
     def begin_step(self, step: int, steps: int) -> None:
         self._step, self._done = step, step / steps

@@ -87,7 +87,7 @@ class PseudoLabelledWords(Objective):
         parts = {"regulariser": regulariser, "weigher": weigher}
         nets = {name: part.nets for name, part in parts.items() if part is not None}
         self.nets = nn.ModuleDict(nets) if nets else None
-        self.recordable = weigher is None
+        self.recordable = self.reads_batch_alone = weigher is None
 
     def begin_step(self, step: int, steps: int) -> None:
         self._done = step / steps

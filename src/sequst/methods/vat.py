@@ -57,7 +57,7 @@ class LabelledAndAdversarial(LabelledWords):
         self._unlabelled = UnlabelledBatches(tagger, run.data.unlabeled, run.settings.teacher.batch_size, self._seed)
         self._step, self._done = 0, 0.0
 
-    recordable = False  # every step has an unlabelled batch of its own
+    recordable = reads_batch_alone = False  # every step has an unlabelled batch of its own
 
     def begin_step(self, step: int, steps: int) -> None:
         """The unlabelled batch and the draws depend on the step alone."""

@@ -56,6 +56,11 @@ class Encoder(nn.Module):
         """Its layers, where there are faster ways through them than its own."""
         return None
 
+    def narrowed(self, ids: Tensor) -> contextlib.AbstractContextManager[None]:
+        """Within it what the encoder knows of other input ids than these may be left out of what is trained, and stay as it is;
+        learn from no others."""
+        return contextlib.nullcontext()
+
     def learning(self) -> Way:
         """A way that may be faster and has first derivatives alone, for the device where the encoder is now."""
         return Way()

@@ -1,13 +1,21 @@
-"""Tables of embeddings whose gradients are the same every time on a GPU.
+"""Tables of embeddings: gradients that are the same every time on a GPU, and of a large table the rows alone that are in use.
 
 torch's kernel for the gradient of a few thousand lookups reads them a thousand at a time, and where the next thousand is whole,
 or nearly, fast threads write it over numbers that slow ones still read (pytorch/pytorch#187687): now and then a gradient is
 wrong. Lookups of fewer are not affected, and for more there is another kernel.
+
+The gradient of a table is as large as the table, and so are AdamW's moments: half of a small encoder, and of a multilingual one
+more, of which a phase of training has use for a tenth.
 """
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 SAFE = 2 * 1024 - 32
@@ -16,10 +24,31 @@ MOST = 4096
 """Beyond it another kernel is taken; on some GPUs from 3,072 on."""
 
 
+class _Part(NamedTuple):
+    """What a table is a part of for a while."""
+
+    whole: Tensor
+    rows: Tensor
+    """Those of the whole table that the part has."""
+    places: Tensor
+    """(V,) where each row of the whole table is in the part; -1 where it is not."""
+
+
 class Lookup(nn.Embedding):
     """A table that looks up no more at a time than is safe, where a gradient will be asked for."""
 
+    _part: _Part | None = None
+
     def forward(self, input: Tensor) -> Tensor:
+        if self._part is None:
+            return self._look(input)
+        places = self._part.places[input]
+        if torch.is_grad_enabled():
+            return self._look(places)
+        inside = F.embedding(places.clamp(min=0), self.weight)
+        return torch.where((places >= 0).unsqueeze(-1), inside, F.embedding(input, self._part.whole))
+
+    def _look(self, input: Tensor) -> Tensor:
         if input.is_cuda and torch.is_grad_enabled() and SAFE < input.numel() <= MOST:
             return self.in_parts(input)
         return super().forward(input)
@@ -28,6 +57,34 @@ class Lookup(nn.Embedding):
         look = super().forward
         parts = input.flatten().chunk(-(-input.numel() // SAFE))
         return torch.cat([look(part) for part in parts]).view(*input.shape, self.embedding_dim)
+
+    @contextlib.contextmanager
+    def narrowed(self, rows: Tensor) -> Iterator[None]:
+        """Within it these rows alone are its weight, to be learnt; the others stay as they are. What looks up others is an
+        error where a gradient is asked for, and else finds them. Saved and loaded is the whole table all the same."""
+        whole, padding = self.weight, self.padding_idx
+        places = torch.full((len(whole),), -1, device=whole.device)
+        places[rows] = torch.arange(len(rows), device=whole.device)
+        self.weight, self._part = nn.Parameter(whole.detach()[rows]), _Part(whole.detach(), rows, places)
+        self.padding_idx = None if padding is None else int(places[padding])
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                whole[rows] = self.weight
+            self.weight, self.padding_idx, self._part = whole, padding, None
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        if self._part is not None:
+            destination[prefix + "weight"] = self._part.whole.index_copy(0, self._part.rows, self.weight.detach())
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        name = prefix + "weight"
+        if self._part is not None and name in state_dict:
+            self._part.whole.copy_(state_dict[name])
+            state_dict = {**state_dict, name: self._part.whole[self._part.rows]}
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
 def make_safe(model: nn.Module) -> None:

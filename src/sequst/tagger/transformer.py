@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,12 @@ from sequst.tagger.batches import Batch
 from sequst.tagger.encoder import Encoder, Way
 from sequst.tagger.layers import Layers
 from sequst.tagger.learning import Learning
-from sequst.tagger.lookups import make_safe
+from sequst.tagger.lookups import Lookup, make_safe
 from sequst.tagger.pretrained import load_model, load_tokenizer, quiet
 from sequst.tagger.windows import Splitter, SubwordSplitter
+
+_FEW = 0.5
+"""The share of a table's rows from which on it is trained whole."""
 
 
 class Transformer(Encoder):
@@ -72,6 +76,18 @@ class Transformer(Encoder):
 
     def known_layers(self) -> Layers | None:
         return Layers.of(self.model)
+
+    def narrowed(self, ids: Tensor) -> contextlib.AbstractContextManager[None]:
+        """Where the word embeddings are a table like any other, which nothing else shares, and few of its rows are in use."""
+        table = self.model.get_input_embeddings()
+        weights = [weight for _, weight in self.named_parameters(remove_duplicate=False)]
+        alone = isinstance(table, Lookup) and sum(weight is table.weight for weight in weights) == 1
+        if not alone or not table.weight.requires_grad:
+            return contextlib.nullcontext()
+        always = [self.pad_id, self.mask_id] + ([] if table.padding_idx is None else [table.padding_idx])
+        rows = torch.unique(torch.cat([ids, torch.tensor(always)])).to(table.weight.device)
+        few = len(rows) <= _FEW * len(table.weight)
+        return table.narrowed(rows) if few else contextlib.nullcontext()
 
     def learning(self) -> Way:
         way = Learning.of(self.known_layers())

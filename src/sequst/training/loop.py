@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -60,6 +61,10 @@ class Diverged(Exception):
         super().__init__(f"{what} at step {step} of {steps}")
 
 
+class OtherState(Exception):
+    """A state to resume from that other weights were learnt with: of another version."""
+
+
 @dataclass
 class Hooks:
     """What a phase tells the outside, and asks of it."""
@@ -91,15 +96,31 @@ def fit(
     hooks: Hooks, state: dict[str, Any] | None = None, chain_rate: float = 5e-3,
     renew: Renew = None,
 ) -> Outcome:  # fmt: skip
-    """Train the tagger in place. Every epoch is seeded by itself, so a phase resumed at an epoch ends as it would have."""
+    """Train the tagger in place. Every epoch is seeded by itself, so a phase resumed at an epoch ends as it would have.
 
+    Of the words it learns those that it meets; where they are known beforehand, the others take no time and no memory.
+    """
+    tagger.to(accelerator.device)
+    known = objective.reads_batch_alone and renew is None
+    with tagger.encoder.narrowed(_ids(examples)) if known else contextlib.nullcontext():
+        return _fit(tagger, examples, objective, phase, accelerator, seed, hooks, state, chain_rate, renew)
+
+
+def _ids(examples: Examples) -> Tensor:
+    """All that occur."""
+    return torch.tensor(sorted(set(itertools.chain.from_iterable(window.ids for window in examples.windows))))
+
+
+def _fit(
+    tagger: Tagger, examples: Examples, objective: Objective, phase: Phase, accelerator: Accelerator, seed: int,
+    hooks: Hooks, state: dict[str, Any] | None, chain_rate: float, renew: Renew,
+) -> Outcome:  # fmt: skip
     def epoch_plan(epoch: int) -> list[list[int]]:
         lengths = [len(window.ids) for window in examples.windows]
         return plan(lengths, max_rows=phase.batch_size, max_tokens=MAX_TOKENS, seed=derive(seed, "order", epoch))
 
     steps = max(math.ceil(phase.epochs * len(epoch_plan(0))), phase.min_steps, 1)
     score_at = {round(steps * (i + 1) / phase.evaluations) for i in range(phase.evaluations)} | {steps}
-    tagger.to(accelerator.device)
     learners = nn.ModuleDict({"tagger": tagger} | ({"nets": objective.nets} if objective.nets is not None else {}))
     learners.to(accelerator.device)
     recorded = ReplayedSteps.fit(tagger, objective)
@@ -153,7 +174,7 @@ def fit(
             saved = time.perf_counter()
 
     if at.best is not None:
-        tagger.load_state_dict(at.best)
+        _put_back(tagger, at.best)
     elif averaged is not None:
         averaged.settle()
     tagger.eval()
@@ -202,7 +223,7 @@ class _Position:
             del found[: len(values)]
             if not (math.isfinite(loss) and math.isfinite(norm)):
                 if self.good is not None:
-                    tagger.load_state_dict(self.good)
+                    _put_back(tagger, self.good)
                 raise Diverged("the loss" if not math.isfinite(loss) else "a gradient", step, steps, self.good_step)
             if self.promised is not None and self.promised[0] == step - 1:
                 (self.good_step, self.good), self.promised = self.promised, None
@@ -254,15 +275,29 @@ class _Position:
         optimizer.load_state_dict(state["optimizer"])
         for group, own in zip(optimizer.param_groups, here, strict=True):
             group.update(own)  # those of the machine that goes on: a rate is set before every step
+        if any(kept["exp_avg"].shape != weight.shape for weight, kept in optimizer.state.items()):
+            raise OtherState
         return cls(**state["position"])
 
 
 def _copy(tagger: Tagger) -> dict[str, Tensor]:
     """The weights as they are: on a GPU that has room for many more of them there, which takes no time, else on the CPU."""
-    weights = tagger.state_dict()
+    weights = _weights(tagger)
     size = sum(value.nbytes for value in weights.values())
     roomy = tagger.device.type == "cpu" or torch.cuda.mem_get_info(tagger.device)[0] > 8 * size
     return {name: value.detach().to(value.device if roomy else "cpu", copy=True) for name, value in weights.items()}
+
+
+def _weights(tagger: Tagger) -> dict[str, Tensor]:
+    """Those that there are within the phase, not the whole table that a state has."""
+    return dict(itertools.chain(tagger.named_parameters(), tagger.named_buffers()))
+
+
+@torch.no_grad()
+def _put_back(tagger: Tagger, weights: dict[str, Tensor]) -> None:
+    """Undo all that happened since they were copied."""
+    for name, value in _weights(tagger).items():
+        value.copy_(weights[name])
 
 
 def _optimizer(tagger: Tagger, objective: Objective, phase: Phase, chain_rate: float, recorded: bool) -> torch.optim.Optimizer:

@@ -23,6 +23,9 @@ class Objective:
     depends, `stage` tells."""
     stage: Hashable = None
     """Steps of one stage compute their loss in the same way."""
+    reads_batch_alone: bool = False
+    """Whether its loss depends on no words but those of the batch: neither on other text, nor on what the encoder knows of
+    other words. Then these alone are learnt."""
     generators: tuple[torch.Generator, ...] = ()
     """What its noise comes from; they are seeded anew and never exchanged."""
 

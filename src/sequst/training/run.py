@@ -24,7 +24,7 @@ from sequst.tagger.tagger import Tagger, labels_of
 from sequst.training.data import Data
 from sequst.training.device import make_accelerator
 from sequst.training.directory import RunDirectory
-from sequst.training.loop import Diverged, Examples, Hooks, Outcome, Renew, batches_of, fit
+from sequst.training.loop import Diverged, Examples, Hooks, OtherState, Outcome, Renew, batches_of, fit
 from sequst.training.objective import Objective
 from sequst.training.progress import Progress, Silent
 from sequst.training.seeds import derive
@@ -175,6 +175,11 @@ class Run:
                 tagger, examples, objective, self._with_rates(phase), self.accelerator, seed, hooks, state,
                 self.settings.crf.learning_rate, renew,
             )  # fmt: skip
+        except OtherState:
+            raise SequstError(
+                f"{saved}: phase {name} of round {round_} was begun by another version of sequst\n"
+                "Go on with that version, or delete the file to begin the phase anew"
+            ) from None
         except Diverged as stop:
             raise self._explain(stop, tagger, phase, round_, name) from None
         except torch.OutOfMemoryError as error:
