@@ -63,13 +63,18 @@ def test_a_part_is_learnt_as_in_the_whole() -> None:
         saved = {name: value.clone() for name, value in ours.state_dict().items()}
         assert saved["weight"].shape == (50, 6)
         nn.init.zeros_(ours.weight)
+        saved["weight"][20] = 5.0  # none of the rows
         ours.load_state_dict(saved)
-        with pytest.raises(IndexError):
+        for wrong in (torch.zeros(49, 6), torch.zeros(1, 6)):
+            with pytest.raises(RuntimeError, match="size mismatch"):
+                ours.load_state_dict({"weight": wrong})
+        with pytest.raises(IndexError, match="reads more than the batch"):
             ours(others)
     assert ours.weight is whole
     assert ours.padding_idx == 3
     learnt = plain.weight.detach().clone()
     learnt[rows] += 1.0
+    learnt[20] = 5.0
     assert torch.equal(whole, learnt)
     assert torch.equal(ours(others), learnt[others])
 
@@ -77,12 +82,19 @@ def test_a_part_is_learnt_as_in_the_whole() -> None:
 def test_what_was_learnt_stays_when_something_breaks() -> None:
     table = Lookup(9, 2)
     before = table.weight.detach().clone()
-    stack = contextlib.ExitStack()
-    stack.enter_context(table.narrowed(torch.tensor([4])))
-    nn.init.zeros_(table.weight)
-    assert not stack.__exit__(KeyError, KeyError(), None)
+    with contextlib.suppress(KeyError), table.narrowed(torch.tensor([4])):
+        nn.init.zeros_(table.weight)
+        raise KeyError
     before[4] = 0.0
     assert torch.equal(table.weight, before)
+
+
+def test_a_part_without_the_padding() -> None:
+    table = Lookup(9, 2, padding_idx=0)
+    with table.narrowed(torch.tensor([4, 5])):
+        table(torch.tensor([4, 5])).sum().backward()
+        assert table.weight.grad is not None
+        assert table.weight.grad.all()
 
 
 def narrows(tagger: Tagger, ids: list[int]) -> bool:
@@ -99,6 +111,8 @@ def test_when_a_part_is_learnt(tiny_encoder: str) -> None:
     with tagger.encoder.narrowed(torch.tensor([7, 9, 9])):  # with padding and the mask
         assert len(table.weight) == 4
     assert not narrows(tagger, list(range(len(table.weight) * 2 // 3)))
+    tagger.encoder.mask_id = len(table.weight) + 3  # of a tokenizer that knows more words than its encoder
+    assert narrows(tagger, [7])
     table.weight.requires_grad_(False)
     assert not narrows(tagger, [7])
     table.weight.requires_grad_(True)

@@ -14,7 +14,7 @@ from sequst.methods.finetune import LabelledWords
 from sequst.tagger.batches import Batch
 from sequst.tagger.tagger import Tagger, labels_of
 from sequst.training.device import make_accelerator
-from sequst.training.loop import Diverged, Examples, Hooks, OtherState, Outcome, _schedule, fit
+from sequst.training.loop import Diverged, Examples, Hooks, OtherState, Outcome, _schedule, _weights, fit
 from sequst.training.settings import Phase, Settings
 
 SHORT = Phase(learning_rate=1e-3, min_steps=20, epochs=1, evaluations=4)
@@ -237,8 +237,21 @@ def test_words_that_later_epochs_bring_are_learnt_too(tiny_encoder: str, split: 
     count = min(len(examples.windows), len(others.windows))
     examples, others = (Examples(each.windows[:count], each.labels) for each in (examples, others))
     accelerator = make_accelerator(Settings(device="cpu"))
-    fit(tagger, examples, LabelledWords(), SHORT, accelerator, 7, Hooks(), renew=lambda epoch: others)
+    phase = dataclasses.replace(SHORT, weight_decay=0.0)
+    fit(tagger, examples, LabelledWords(), phase, accelerator, 7, Hooks(), renew=lambda epoch: others)
     assert not torch.equal(table[new], before[new])
+
+
+@pytest.mark.parametrize("head", ["softmax", "crf"])
+@pytest.mark.parametrize("bilstm", [False, True])
+def test_what_a_phase_puts_aside_is_what_a_state_has(tiny_encoder: str, split: Split, bilstm: bool, head: str) -> None:
+    """A best tagger of a checkpoint, whichever version wrote it; and not the vectors of a file that a BiLSTM looks up."""
+    text = [sentence.words for sentence in split.labeled]
+    tagger = Tagger.from_encoder("bilstm" if bilstm else tiny_encoder, labels_of(split.labeled), seed=1, head=head, text=text)
+    assert {name: value.shape for name, value in _weights(tagger).items()} == {
+        name: value.shape for name, value in tagger.state_dict().items()
+    }
+    assert len(dict(tagger.named_buffers())) > len(_weights(tagger)) - len(dict(tagger.named_parameters()))
 
 
 def test_nets_beside_the_tagger_learn_report_and_resume(tiny_encoder: str, split: Split) -> None:

@@ -124,15 +124,17 @@ def test_looking_later_finds_the_step_all_the_same(
     assert equal(weights(tagger), seen[good])
 
 
-def test_only_what_depends_on_its_batch_alone_is_recorded() -> None:
-    """What a method adds to a step, an unlabelled batch, a turn, a weigher, would stay as it was when it was recorded."""
+@pytest.mark.parametrize("what", ["recordable", "reads_batch_alone"])
+def test_only_what_depends_on_its_batch_alone_is_recorded(what: str) -> None:
+    """What a method adds to a step, an unlabelled batch, a turn, a weigher, would stay as it was when it was recorded, and its
+    words might be none of those that are learnt."""
     from sequst.methods.cvt import CrossViews
     from sequst.methods.vat import LabelledAndAdversarial
 
-    assert LabelledWords.recordable
-    assert not LabelledAndAdversarial.recordable
-    assert not CrossViews.recordable
-    assert not PseudoLabelledWords(CrossEntropy(), weigher=SimpleNamespace(nets=torch.nn.Linear(1, 1))).recordable  # type: ignore[arg-type]
+    weighed = PseudoLabelledWords(CrossEntropy(), weigher=SimpleNamespace(nets=torch.nn.Linear(1, 1)))  # type: ignore[arg-type]
+    assert getattr(LabelledWords, what)
+    assert getattr(PseudoLabelledWords(CrossEntropy()), what)
+    assert not any(getattr(each, what) for each in (LabelledAndAdversarial, CrossViews, weighed))
 
 
 def test_a_phase_that_is_resumed_and_diverges_leaves_good_weights(tiny_encoder: str, split: Split) -> None:

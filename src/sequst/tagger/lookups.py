@@ -44,6 +44,8 @@ class Lookup(nn.Embedding):
             return self._look(input)
         places = self._part.places[input]
         if torch.is_grad_enabled():
+            if not input.is_cuda and bool((places < 0).any()):  # on a GPU torch itself stops
+                raise IndexError("a word to be learnt is none of the phase's: its objective reads more than the batch")
             return self._look(places)
         inside = F.embedding(places.clamp(min=0), self.weight)
         return torch.where((places >= 0).unsqueeze(-1), inside, F.embedding(input, self._part.whole))
@@ -62,17 +64,21 @@ class Lookup(nn.Embedding):
     def narrowed(self, rows: Tensor) -> Iterator[None]:
         """Within it these rows alone are its weight, to be learnt; the others stay as they are. What looks up others is an
         error where a gradient is asked for, and else finds them. Saved and loaded is the whole table all the same."""
+        assert self._part is None
         whole, padding = self.weight, self.padding_idx
         places = torch.full((len(whole),), -1, device=whole.device)
         places[rows] = torch.arange(len(rows), device=whole.device)
-        self.weight, self._part = nn.Parameter(whole.detach()[rows]), _Part(whole.detach(), rows, places)
-        self.padding_idx = None if padding is None else int(places[padding])
+        self.weight = nn.Parameter(whole.detach()[rows], whole.requires_grad)
+        self._part = _Part(whole.detach(), rows, places)
+        if padding is not None:
+            self.padding_idx = int(places[padding]) if places[padding] >= 0 else None
         try:
             yield
         finally:
-            with torch.no_grad():
-                whole[rows] = self.weight
+            learnt = self.weight.detach()
             self.weight, self.padding_idx, self._part = whole, padding, None
+            with torch.no_grad():
+                whole[rows] = learnt
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
@@ -80,10 +86,10 @@ class Lookup(nn.Embedding):
             destination[prefix + "weight"] = self._part.whole.index_copy(0, self._part.rows, self.weight.detach())
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        name = prefix + "weight"
-        if self._part is not None and name in state_dict:
-            self._part.whole.copy_(state_dict[name])
-            state_dict = {**state_dict, name: self._part.whole[self._part.rows]}
+        given = state_dict.get(prefix + "weight")
+        if self._part is not None and given is not None and given.shape == self._part.whole.shape:  # else torch says so
+            self._part.whole.copy_(given.detach())
+            state_dict = {**state_dict, prefix + "weight": self._part.whole[self._part.rows]}
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
 

@@ -20,7 +20,7 @@ from sequst.tagger.pretrained import load_model, load_tokenizer, quiet
 from sequst.tagger.windows import Splitter, SubwordSplitter
 
 _FEW = 0.5
-"""The share of a table's rows from which on it is trained whole."""
+"""Of more of its rows than this share a table is trained whole."""
 
 
 class Transformer(Encoder):
@@ -85,9 +85,10 @@ class Transformer(Encoder):
         if not alone or not table.weight.requires_grad:
             return contextlib.nullcontext()
         always = [self.pad_id, self.mask_id] + ([] if table.padding_idx is None else [table.padding_idx])
-        rows = torch.unique(torch.cat([ids, torch.tensor(always)])).to(table.weight.device)
+        rows = torch.unique(torch.cat([ids, torch.tensor(always)]))
+        rows = rows[rows < len(table.weight)]  # a tokenizer may know a mask that its encoder does not
         few = len(rows) <= _FEW * len(table.weight)
-        return table.narrowed(rows) if few else contextlib.nullcontext()
+        return table.narrowed(rows.to(table.weight.device)) if few else contextlib.nullcontext()
 
     def learning(self) -> Way:
         way = Learning.of(self.known_layers())

@@ -108,7 +108,7 @@ def fit(
 
 def _ids(examples: Examples) -> Tensor:
     """All that occur."""
-    return torch.tensor(sorted(set(itertools.chain.from_iterable(window.ids for window in examples.windows))))
+    return torch.tensor(list(set(itertools.chain.from_iterable(window.ids for window in examples.windows))), dtype=torch.int64)
 
 
 def _fit(
@@ -289,8 +289,10 @@ def _copy(tagger: Tagger) -> dict[str, Tensor]:
 
 
 def _weights(tagger: Tagger) -> dict[str, Tensor]:
-    """Those that there are within the phase, not the whole table that a state has."""
-    return dict(itertools.chain(tagger.named_parameters(), tagger.named_buffers()))
+    """What a state has, as it is within the phase: of a table the part that is learnt."""
+    beside = {f"{prefix}.{name}" for prefix, module in tagger.named_modules() for name in module._non_persistent_buffers_set}
+    named = itertools.chain(tagger.named_parameters(), tagger.named_buffers())
+    return {name: value for name, value in named if name not in beside}
 
 
 @torch.no_grad()
