@@ -247,6 +247,11 @@ def test_the_page_on_speed_says_what_was_measured() -> None:
     for milliseconds in step["milliseconds_a_step"].values():
         assert f"| {milliseconds:.1f} |" in page
     assert f"{step['ratio_trainer']:.1f} and {step['ratio_trainer_bf16_grouped']:.1f} times as fast" in page
+    for name in ("words", "words-8", "words-xlmr"):
+        found = measured(f"training_step-{name}")
+        cells = (f"{found['milliseconds_a_step'][way]:,.0f}" for way in ("ours, whole table", "ours"))
+        assert f"| {' | '.join(cells)} | {found['ratio_whole_table']:.1f} times" in page
+        assert len(set(found["loss_after"].values())) == 1
     again = measured("mc_dropout-h200-bert-again")
     assert f"{100 * again['share_of_limit']:.1f} % and {again['ratio_naive']:.1f} times for BERT" in page
     assert f"from {again['words_a_second']['ours']['least']:,.0f}"[:-3] in page
