@@ -113,3 +113,17 @@ def test_files_that_belong_together_appear_together(tmp_path: Path, monkeypatch:
         assert list(tmp_path.iterdir()) == []
     write_together(both)
     assert {path: path.read_text() for path in tmp_path.iterdir()} == both
+
+
+def test_what_is_thrown_away_waits_for_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    files.write_bytes(tmp_path / "a", b"1", "")
+    assert len(synced) == 1
+    with files.unsynced():
+        files.write_bytes(tmp_path / "b", b"2", "")
+        files.write_json(tmp_path / "c", {})
+    assert len(synced) == 1
+    assert (tmp_path / "b").read_bytes() == b"2"
+    files.write_bytes(tmp_path / "a", b"3", "")
+    assert len(synced) == 2

@@ -134,7 +134,8 @@ def _is_part_of(path: Path, source: Path) -> bool:
         return False
 
 
-def write_bytes(path: Path, data: bytes | memoryview, what_now: str) -> None:
+@contextlib.contextmanager
+def atomic_bytes(path: Path, what_now: str) -> Iterator[IO[bytes]]:
     """Write a file that appears under its name only when it is whole; `what_now` tells the way out where that fails."""
     with explained(path, what_now):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -142,11 +143,17 @@ def write_bytes(path: Path, data: bytes | memoryview, what_now: str) -> None:
         _clear_up(path)
         try:
             with temporary.open("wb") as file:
-                file.write(data)
+                yield file
             _sync(temporary)
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def write_bytes(path: Path, data: bytes, what_now: str) -> None:
+    """The same, of what is there already."""
+    with atomic_bytes(path, what_now) as file:
+        file.write(data)
 
 
 def write_together(texts: Mapping[Path, str]) -> None:
@@ -233,7 +240,23 @@ def lock(path: Path, taken: str) -> IO[str]:
     return file
 
 
+_synced = True
+
+
+@contextlib.contextmanager
+def unsynced() -> Iterator[None]:
+    """Within it nothing waits until a file has reached the disk: for what is thrown away, whatever happens."""
+    global _synced
+    before, _synced = _synced, False
+    try:
+        yield
+    finally:
+        _synced = before
+
+
 def _sync(path: Path) -> None:
+    if not _synced:
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -202,3 +202,13 @@ def test_a_finding_that_fails_does_not_cost_the_cell(
 
 def test_every_kind_of_finding_is_known_to_its_readers() -> None:
     assert tuple(findings.KINDS) == FINDINGS
+
+
+def test_scores_of_entities() -> None:
+    rng = np.random.default_rng(1)
+    values = rng.random(30).astype(np.float32)
+    edges = np.array([[0, 1], [1, 4], [9, 11], [27, 30]])
+    for summary, of in (("mean", np.mean), ("lowest", np.min)):
+        expected = [of(values[begin:end].astype(np.float64)) for begin, end in edges]
+        np.testing.assert_allclose(findings._of_entities(values, edges, summary), expected)
+        assert findings._of_entities(values, edges[:0], summary).shape == (0,)

@@ -15,6 +15,7 @@ from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError
 from sequst.experiments.benchmarks import read_part
 from sequst.experiments.results import KEYS, TELLING, Lines, key_of
+from sequst.files import unsynced
 from sequst.methods.registry import find_method
 from sequst.training.configuring import load_settings, recipe_names
 from sequst.training.settings import Settings
@@ -92,7 +93,7 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple
     shuffled = random.Random(cell.seed).sample(rest, len(rest))
     unlabeled = shuffled[: cell.pool] if find_method(cell.method).unlabeled else None
     settings = dataclasses.replace(cell.settings(device), keep_rounds=True)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, unsynced():
         try:
             result = train(labeled, Path(folder) / "run", dev=dev, unlabeled=unlabeled, settings=settings)
         except PhaseStopped as stop:  # what is left of it goes with the folder
