@@ -36,7 +36,7 @@ def test_it_learns_beside_the_labelled_words(method: str, head: str, split: Spli
     assert all(line["adversarial"] > 0 for line in lines)
     assert lines[-1]["labelled"] < lines[0]["labelled"]
     off = train(split.labeled, tmp_path / "off", unlabeled=split.unlabeled[:60], method=method, vat={"weight": 0.0}, **options)
-    assert same_weights(off.tagger, alone.tagger)  # it draws from no stream of training
+    torch.testing.assert_close(off.tagger.state_dict(), alone.tagger.state_dict())  # it draws from no stream of training
 
 
 def test_the_perturbation_found_moves_more_than_random_ones(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
