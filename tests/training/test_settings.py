@@ -9,7 +9,16 @@ import yaml
 
 from sequst.errors import UsageError
 from sequst.methods.registry import find_method
-from sequst.training.configuring import describe, from_dict, leaves, load_settings, recipe_names, save_settings, template
+from sequst.training.configuring import (
+    describe,
+    from_dict,
+    leaves,
+    load_settings,
+    parse_yaml,
+    recipe_names,
+    save_settings,
+    template,
+)
 from sequst.training.settings import _CHOICES, Settings, to_dict
 from sequst.uncertainty.selectors import SELECTORS
 
@@ -149,3 +158,13 @@ def test_a_key_that_is_given_twice_is_named_with_its_lines(write: Write) -> None
     merged = "student: &short\n  epochs: 3\nretune:\n  <<: *short\n  epochs: 4\n"  # which a merge may override
     settings = load_settings(write("m.yaml", merged))
     assert (settings.student.epochs, settings.retune.epochs) == (3, 4)
+
+
+def test_what_was_read_once_is_read_again_as_it_was() -> None:
+    """Files and values are remembered; what is put into one does not show in the next."""
+    first = load_settings("paper", ["teacher.epochs=2", "seed=3"])
+    assert (first.teacher.epochs, first.seed) == (2, 3)
+    again = load_settings("paper")
+    assert (again.teacher.epochs, again.seed) == (Settings().teacher.epochs, Settings().seed)
+    parse_yaml("a: {b: 1}")["a"]["b"] = 2
+    assert parse_yaml("a: {b: 1}") == {"a": {"b": 1}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import dataclasses
 import functools
 import inspect
@@ -38,7 +39,7 @@ def load_settings(path: str | Path | None = None, overrides: Sequence[str] = (),
         if not equals or not name:
             raise UsageError(f"--set {shorten(override)}: write it as name=value, e.g. --set teacher.epochs=10")
         try:
-            value = text if text == "-" else yaml.safe_load(text)  # a list of nothing, to YAML
+            value = text if text == "-" else parse_yaml(text)  # a list of nothing, to YAML
         except yaml.YAMLError:
             raise UsageError(f"--set {shorten(override)}: the value is not valid YAML") from None
         _put(tree, name.split("."), value, f"--set {name}")
@@ -86,6 +87,12 @@ def save_settings(settings: Settings, path: Path) -> None:
 
 def parse_yaml(text: str) -> Any:
     """As yaml.safe_load, but a key that is given twice is an error and not the later of the two."""
+    return copy.deepcopy(_parsed(text))
+
+
+@functools.lru_cache(maxsize=1024)
+def _parsed(text: str) -> Any:
+    """The cells of a grid have most of their settings in common, and YAML is slow to read."""
     import yaml
 
     class Loader(yaml.SafeLoader):
@@ -130,9 +137,14 @@ def _put(tree: dict[str, Any], path: list[str], value: Any, where: str) -> None:
     tree[path[-1]] = value
 
 
+@functools.cache
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
 def _build(defaults: Any, tree: Mapping[str, Any], prefix: str, where: str) -> Any:
     """The defaults with the values of the tree; a group that is given in part keeps its own defaults for the rest."""
-    hints = typing.get_type_hints(type(defaults))
+    hints = _hints(type(defaults))
     values = {}
     for key, value in tree.items():
         name = f"{prefix}{key}"
