@@ -144,8 +144,8 @@ def _hints(kind: type) -> dict[str, Any]:
 
 def _build(defaults: Any, tree: Mapping[str, Any], prefix: str, where: str) -> Any:
     """The defaults with the values of the tree; a group that is given in part keeps its own defaults for the rest."""
-    hints = _hints(type(defaults))
-    values = {}
+    kind: Any = type(defaults)
+    hints, values = _hints(kind), {}
     for key, value in tree.items():
         name = f"{prefix}{key}"
         if key not in hints:
