@@ -165,13 +165,18 @@ ARCHITECTURES = {
 }  # fmt: skip
 
 
+def saved_encoder(name: str, tiny_encoder: str, folder: Path) -> str:
+    """One of the architectures, with random weights."""
+    torch.manual_seed(0)
+    transformers.AutoModel.from_config(ARCHITECTURES[name]).save_pretrained(folder)
+    tokenizer = byte_level_tokenizer() if name == "roberta" else transformers.AutoTokenizer.from_pretrained(tiny_encoder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_any_encoder(name: str, tiny_encoder: str, tmp_path: Path) -> None:
-    torch.manual_seed(0)
-    transformers.AutoModel.from_config(ARCHITECTURES[name]).save_pretrained(tmp_path / "encoder")
-    tokenizer = byte_level_tokenizer() if name == "roberta" else transformers.AutoTokenizer.from_pretrained(tiny_encoder)
-    tokenizer.save_pretrained(tmp_path / "encoder")
-    tagger = random_tagger(str(tmp_path / "encoder"))
+    tagger = random_tagger(saved_encoder(name, tiny_encoder, tmp_path / "encoder"))
     before = tagger.predict(SENTENCES)
     tagger.save(tmp_path / "m")
     assert [p.tags for p in Tagger.load(tmp_path / "m").predict(SENTENCES)] == [p.tags for p in before]
@@ -184,10 +189,7 @@ def test_any_encoder(name: str, tiny_encoder: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_any_encoder_learns_the_words_in_use_alone(name: str, tiny_encoder: str, tmp_path: Path) -> None:
-    transformers.AutoModel.from_config(ARCHITECTURES[name]).save_pretrained(tmp_path / "encoder")
-    tokenizer = byte_level_tokenizer() if name == "roberta" else transformers.AutoTokenizer.from_pretrained(tiny_encoder)
-    tokenizer.save_pretrained(tmp_path / "encoder")
-    tagger = random_tagger(str(tmp_path / "encoder")).eval()
+    tagger = random_tagger(saved_encoder(name, tiny_encoder, tmp_path / "encoder")).eval()
     windows = tagger.splitter.windows(SENTENCES)
     batch = collate(windows, list(range(len(windows))), tagger.pad_id, [[0] * len(words) for words in SENTENCES])
     table = tagger.encoder.model.get_input_embeddings()  # type: ignore[operator, union-attr]
