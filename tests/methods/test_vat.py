@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,12 +9,17 @@ import torch
 
 from sequst.corpus.sampling import Split
 from sequst.errors import UsageError
+from sequst.methods import seqvat as seqvat_module
 from sequst.methods.running import train
-from sequst.methods.vat import word_divergence
+from sequst.methods.vat import Divergence, LabelledAndAdversarial, constant, word_divergence
 from sequst.objectives.adversarial import adversarial_direction, unit
 from sequst.objectives.consistency import divergence
 from sequst.tagger.batches import collate
-from sequst.tagger.tagger import Tagger
+from sequst.tagger.kernels import plain_learning
+from sequst.tagger.learning import Learning
+from sequst.tagger.tagger import Tagger, labels_of
+from sequst.tagger.transformer import Transformer
+from sequst.training.settings import Settings, Vat
 from sequst.uncertainty.mc_dropout import same_dropout
 from tests.methods.test_self_training import PLAIN, QUICK, metrics, same_weights
 
@@ -39,6 +45,14 @@ def test_it_learns_beside_the_labelled_words(method: str, head: str, split: Spli
     torch.testing.assert_close(off.tagger.state_dict(), alone.tagger.state_dict())  # it draws from no stream of training
 
 
+def test_weights_are_constant_while_the_direction_is_sought(tiny_encoder: str) -> None:
+    tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-X", "I-X"], seed=1)
+    still = tagger.head.linear.bias.requires_grad_(False)
+    with constant(tagger):
+        assert not any(weight.requires_grad for weight in tagger.parameters())
+    assert [weight for weight in tagger.parameters() if not weight.requires_grad] == [still]
+
+
 def test_the_perturbation_found_moves_more_than_random_ones(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
     options: dict[str, Any] = {"encoder": tiny_encoder, "teacher": {**QUICK, "min_steps": 100}}
     tagger = train(split.labeled, tmp_path / "run", **options).tagger.train()
@@ -61,6 +75,49 @@ def test_the_perturbation_found_moves_more_than_random_ones(split: Split, tiny_e
         found = apart(embeddings + worst)
         others = [apart(embeddings + unit(torch.randn(embeddings.shape, generator=rng), mask)) for _ in range(10)]
     assert found > 1.5 * max(others)
+
+
+@pytest.mark.parametrize("method", ["vat", "seqvat"])
+def test_by_the_fast_way_it_is_the_same(method: str, split: Split, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of a GPU, in plain kernels and without dropout: the loss of a step and its gradients."""
+    apart: list[Divergence] = []
+    monkeypatch.setattr(seqvat_module, "adversarial", lambda run, each: apart.append(each))
+    run: Any = SimpleNamespace(settings=Settings(vat=Vat(entropy=0.1)), data=SimpleNamespace(unlabeled=split.unlabeled[:40]))
+    seqvat_module.seqvat(run)
+    found = []
+    for fast in (False, True):
+        tagger = Tagger.from_encoder(tiny_encoder, labels_of(split.labeled), seed=1).train()
+        assert isinstance(tagger.encoder, Transformer)
+        for module in tagger.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0
+        known = tagger.encoder.known_layers()
+        assert known is not None
+        way = Learning(known, plain_learning, torch.float32)
+        taken = 0
+
+        def states(*inputs: Any, way: Learning = way) -> torch.Tensor:
+            nonlocal taken
+            taken += 1
+            return Learning.states(way, *inputs)
+
+        monkeypatch.setattr(way, "states", states)
+        monkeypatch.setattr(way, "takes", lambda batch: True)
+        tagger.encoder.take_way(way if fast else None)
+        objective = LabelledAndAdversarial(run, tagger, word_divergence if method == "vat" else apart[0])
+        objective.begin_step(3, 10)
+        windows = tagger.splitter.windows([s.words for s in split.labeled])
+        labels = [tagger.label_ids(s.tags or ()) for s in split.labeled]
+        loss, told = objective.loss(tagger, collate(windows, list(range(6)), tagger.pad_id, labels))
+        loss.backward()
+        assert taken == (4 if fast else 0)  # labelled, clean, a little away, the worst
+        assert told["adversarial"] > 0
+        gradients = {name: weight.grad for name, weight in tagger.named_parameters() if weight.grad is not None}
+        found.append((loss.detach(), told, gradients))
+    torch.testing.assert_close(found[1][:2], found[0][:2], rtol=1e-4, atol=1e-6)
+    assert found[0][2].keys() <= found[1][2].keys()
+    for name, gradient in found[0][2].items():
+        torch.testing.assert_close(found[1][2][name], gradient, atol=1e-4 * float(gradient.abs().max() + 1e-3), rtol=0)
 
 
 @pytest.mark.parametrize("head", ["softmax", "crf"])

@@ -68,6 +68,31 @@ def test_states_and_gradients_are_those_of_transformers(model: Any, lengths: tup
     assert all(float(found[name].abs().max()) < 1e-5 for name in set(found) - set(expected))
 
 
+def test_word_embeddings_may_be_given(model: Any) -> None:
+    """And have their gradient, with those of weights or without."""
+    batch = batch_of((9, 4, 7))
+    without_dropout(model)
+    model.train()
+    there = batch.attention_mask.bool()
+    noise = torch.randn(*batch.input_ids.shape, SMALL["hidden_size"], generator=torch.Generator().manual_seed(1))
+    words = (model.get_input_embeddings()(batch.input_ids) + noise).detach().requires_grad_()
+    way = learning_of(model)
+    ours, theirs = way.states(batch, words), model(inputs_embeds=words, attention_mask=batch.attention_mask).logits
+    torch.testing.assert_close(ours[there], theirs[there], atol=2e-5, rtol=1e-5)
+    assert not torch.allclose(ours[there], way.states(batch)[there], atol=1e-3)
+    expected = gradients(model, theirs, batch)
+    expected = {name: each for name, each in expected.items() if each.abs().max() > 0}
+    alike({name: each for name, each in gradients(model, ours, batch).items() if name in expected}, expected, 1e-5)
+    slopes = []
+    for kind in ("theirs", "ours", "ours alone"):
+        model.requires_grad_(kind != "ours alone")
+        inputs = {"inputs_embeds": words, "attention_mask": batch.attention_mask}
+        states = model(**inputs).logits if kind == "theirs" else way.states(batch, words)
+        slopes += torch.autograd.grad(states[there].pow(3).sum(), words)
+    for slope in slopes[1:]:
+        torch.testing.assert_close(slope, slopes[0], atol=1e-5 * float(slopes[0].abs().max()), rtol=0)
+
+
 def test_copies_follow_the_weights_when_they_are_refreshed(model: Any) -> None:
     batch = batch_of((9, 4))
     without_dropout(model)
@@ -133,7 +158,7 @@ def test_an_encoder_goes_another_way_only_where_it_is_told_to(tiny_encoder: str)
     encoder, taken = tagger.encoder, []
     assert isinstance(encoder, Transformer)
     states = torch.ones(1, batch.input_ids.shape[1], encoder.width)
-    way: Any = SimpleNamespace(takes=lambda batch: True, states=lambda batch: taken.append(1) or states)
+    way: Any = SimpleNamespace(takes=lambda batch: True, states=lambda batch, words: taken.append(words) or states)
 
     def goes(train: bool, **more: Any) -> bool:
         tagger.train(train)
@@ -146,7 +171,9 @@ def test_an_encoder_goes_another_way_only_where_it_is_told_to(tiny_encoder: str)
     encoder.take_way(way)
     assert goes(True)
     assert not goes(False)
-    assert not goes(True, embeddings=tagger.embeddings(batch))
+    embeddings = tagger.embeddings(batch)
+    assert goes(True, embeddings=embeddings)
+    assert taken == [None, embeddings]
     way.takes = lambda batch: False
     assert not goes(True)
     encoder.take_way(None)

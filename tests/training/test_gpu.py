@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -12,9 +13,12 @@ import pytest
 import torch
 from tests.methods.test_running import KILLER, metrics
 from tests.methods.test_self_training import MOMENTS, SWAPPED, flags
+from tests.training.test_steps import calls_of, refuse
 
 from sequst.corpus.sampling import Split
 from sequst.methods.running import resume, train
+from sequst.tagger.learning import Learning
+from sequst.training.steps import ReplayedSteps
 
 pytestmark = pytest.mark.gpu
 
@@ -100,7 +104,69 @@ def test_both_sides_of_vat_see_the_same_masks(wide_encoder: str, split: Split) -
         assert not torch.allclose(found[0], found[2], atol=1e-2)
 
 
-@pytest.mark.parametrize("method", ["cvt", "metast"])
+@pytest.mark.parametrize("way", ["transformers", "fast"])
+def test_in_half_precision_vat_goes_the_same_way(way: str, wide_encoder: str, split: Split) -> None:
+    """The direction that moves predictions most, in bf16 and in fp32."""
+    from sequst.methods.vat import constant, word_divergence
+    from sequst.objectives.adversarial import adversarial_direction, mean_norm
+    from sequst.tagger.batches import collate
+    from sequst.tagger.tagger import Tagger
+    from sequst.uncertainty.mc_dropout import same_dropout
+
+    text = [s.words for s in split.dev]
+    tagger = Tagger.from_encoder(wide_encoder, ["O", "B-X", "I-X"], text=text, seed=1).to("cuda").train()
+    for module in tagger.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    with torch.no_grad():
+        tagger.head.linear.weight.normal_()  # predictions that depend on something
+    batch = collate(tagger.splitter.windows(text), list(range(16)), tagger.pad_id).to(tagger.device)
+    embeddings = tagger.embeddings(batch)
+    mask = batch.attention_mask.float()
+    size = mean_norm(embeddings, mask)
+
+    def direction(half: bool) -> torch.Tensor:
+        fast = tagger.encoder.learning() if half and way == "fast" else contextlib.nullcontext()
+        with torch.autocast("cuda", torch.bfloat16, enabled=half), fast:
+            with same_dropout(tagger, 1):
+                clean = tagger.head.scores(tagger.hidden(batch, embeddings)).detach()
+
+            def apart(inputs: torch.Tensor) -> torch.Tensor:
+                return word_divergence(tagger, batch, clean, tagger.head.scores(tagger.hidden(batch, inputs)))
+
+            with constant(tagger):
+                rng = torch.Generator("cuda").manual_seed(2)
+                return adversarial_direction(embeddings, mask, apart, rng, 0.1 * size)
+
+    one, other = direction(half=False), direction(half=True)
+    alike = (one * other).flatten(1).sum(1)  # cosines
+    print(way, alike.min().item(), alike.mean().item())
+    assert alike.mean() > 0.8
+
+
+@pytest.mark.parametrize("method", ["vat", "seqvat", "cvt", "metast"])
+def test_recorded_or_not_steps_are_the_same(
+    method: str, tmp_path: Path, wide_encoder: str, split: Split, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of methods whose steps are recorded now and then."""
+    short = {"min_steps": 30, "epochs": 0.1}
+    options: dict[str, Any] = {"teacher": short, "student": short, "retune": short, "max_rounds": 1, "device": "cuda"}
+    options |= {"unlabeled": split.unlabeled[:40], "dev": split.dev, "method": method, "encoder": wide_encoder}
+    options |= {"vat": {"warmup": 0.5}, "metast": {"warmup": 0.5, "refresh": 5}, "adapt": False}
+    replays = calls_of(torch.cuda.CUDAGraph, "replay", monkeypatch)
+    fast_ways = calls_of(Learning, "states", monkeypatch)
+    found = []
+    for recorded in (True, False):
+        if not recorded:
+            monkeypatch.setattr(ReplayedSteps, "_record", refuse)
+        found.append(train(split.labeled, tmp_path / str(recorded), keep="student", **options).tagger.state_dict())
+        assert bool(replays) == recorded
+        assert fast_ways
+        replays.clear()
+    assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])
+
+
+@pytest.mark.parametrize("method", ["vat", "seqvat", "cvt", "metast"])
 @pytest.mark.parametrize("head", ["softmax", "crf"])
 @pytest.mark.parametrize("encoder", ["transformer", "bilstm"])
 def test_the_same_numbers_twice(method: str, encoder: str, head: str, tmp_path: Path, wide_encoder: str, split: Split) -> None:

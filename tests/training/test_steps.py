@@ -124,17 +124,40 @@ def test_looking_later_finds_the_step_all_the_same(
     assert equal(weights(tagger), seen[good])
 
 
-@pytest.mark.parametrize("what", ["recordable", "reads_batch_alone"])
-def test_only_what_depends_on_its_batch_alone_is_recorded(what: str) -> None:
-    """What a method adds to a step, an unlabelled batch, a turn, a weigher, would stay as it was when it was recorded, and its
-    words might be none of those that are learnt."""
+def test_only_what_depends_on_its_batch_alone_is_recorded() -> None:
+    """What a method adds to a step, an unlabelled batch or weights of words, would stay as it was when it was recorded. Other
+    weights than the tagger's own and second derivatives are not for the fast way."""
+    from sequst.methods.cvt import CrossViews
+    from sequst.methods.metast import MetaWeigher
+    from sequst.methods.vat import LabelledAndAdversarial
+
+    def told(objective: Any, **settings: float) -> list[tuple[bool, bool]]:
+        objective._settings = SimpleNamespace(**settings)
+        found = []
+        for step in range(8):
+            objective.begin_step(step, 8)
+            found.append((objective.recordable, objective.fast_way))
+        return found
+
+    recorded, fast, neither = (True, True), (False, True), (False, False)
+    assert told(LabelledWords()) == told(PseudoLabelledWords(CrossEntropy())) == [recorded] * 8
+    assert told(object.__new__(LabelledAndAdversarial), warmup=0.25) == [recorded] * 2 + [fast] * 6
+    assert told(object.__new__(CrossViews), warmup=0.25) == [recorded, recorded] + [recorded, fast] * 3
+    weigher = object.__new__(MetaWeigher)
+    weigher._settings, weigher.nets = SimpleNamespace(warmup=0.5, refresh=2), torch.nn.Linear(1, 1)  # type: ignore[assignment]
+    weighed = PseudoLabelledWords(CrossEntropy(), weigher=weigher)
+    assert told(weighed) == [neither, recorded] * 2 + [neither] * 4
+
+
+def test_words_of_other_text_are_learnt_too() -> None:
+    """Those of unlabelled batches might be none of the labelled ones."""
     from sequst.methods.cvt import CrossViews
     from sequst.methods.vat import LabelledAndAdversarial
 
     weighed = PseudoLabelledWords(CrossEntropy(), weigher=SimpleNamespace(nets=torch.nn.Linear(1, 1)))  # type: ignore[arg-type]
-    assert getattr(LabelledWords, what)
-    assert getattr(PseudoLabelledWords(CrossEntropy()), what)
-    assert not any(getattr(each, what) for each in (LabelledAndAdversarial, CrossViews, weighed))
+    assert LabelledWords().reads_batch_alone
+    assert PseudoLabelledWords(CrossEntropy()).reads_batch_alone
+    assert not any(each.reads_batch_alone for each in (LabelledAndAdversarial, CrossViews, weighed))
 
 
 def test_a_phase_that_is_resumed_and_diverges_leaves_good_weights(tiny_encoder: str, split: Split) -> None:
@@ -186,7 +209,7 @@ def test_a_shape_is_recorded_when_a_step_like_it_was_taken(monkeypatch: pytest.M
     monkeypatch.setattr(Steps, "take", taken)
     monkeypatch.setattr(ReplayedSteps, "_record", recorded)
     tagger: Any = SimpleNamespace(max_length=64, pad_id=0, device=torch.device("cpu"))
-    objective: Any = SimpleNamespace(stage=0)
+    objective: Any = SimpleNamespace(stage=0, recordable=True)
     steps = ReplayedSteps(tagger, objective, None, None, SimpleNamespace(mixed_precision="no"), None, rows=2, tokens=16384)
     batches = {length: collate([Window(0, 0, [1] * length, [1], (0, 1))], [0], 0) for length in (10, 20)}
     for length in (10, 10, 20, 10):
@@ -195,11 +218,14 @@ def test_a_shape_is_recorded_when_a_step_like_it_was_taken(monkeypatch: pytest.M
     objective.stage = 1
     steps.take(batches[10])
     assert done[5:] == ["taken 16"]  # another stage is another step
+    objective.stage, objective.recordable = 0, False
+    steps.take(batches[10])
+    assert done[6:] == ["taken 10"]  # as it is
 
 
 def test_steps_on_a_cpu_are_not_recorded(tiny_encoder: str, split: Split) -> None:
     tagger, _ = start(tiny_encoder, split)
-    assert not ReplayedSteps.fit(tagger, LabelledWords())
+    assert not ReplayedSteps.fit(tagger)
 
 
 # On a GPU

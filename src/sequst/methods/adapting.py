@@ -44,7 +44,7 @@ class HiddenWords(Objective):
     many words as are hidden on average: a number that the shape of a batch decides, for a step is recorded by its shape."""
 
     nets_rate = 1e-3
-    recordable = True
+    fast_way = recordable = True
 
     def __init__(self, tagger: Tagger, share: float) -> None:
         self._share = share

@@ -100,7 +100,7 @@ class CrossViews(LabelledWords):
         self._settings = run.settings.cvt
         seed = derive(run.settings.seed, 0, "unlabelled")
         self._unlabelled = UnlabelledBatches(tagger, run.data.unlabeled, run.settings.teacher.batch_size, seed)
-        self._step, self._done = 0, 0.0
+        self._step = 0
         self.nets_rate = self._settings.learning_rate
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive(seed, "views"))
@@ -111,13 +111,15 @@ class CrossViews(LabelledWords):
             self._views = Views(self._read.size, len(tagger.labels), encoder.dropout)
         self.nets = nn.ModuleDict({"read": self._read, "views": self._views})
 
-    recordable = reads_batch_alone = False  # labelled and unlabelled steps take turns
+    reads_batch_alone = False
 
     def begin_step(self, step: int, steps: int) -> None:
-        self._step, self._done = step, step / steps
+        """Labelled steps are like any others; an unlabelled one has a batch of its own."""
+        self._step = step
+        self.recordable = step % 2 == 0 or step / steps < self._settings.warmup
 
     def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        if self._step % 2 == 0 or self._done < self._settings.warmup:
+        if self.recordable:
             labelled, _ = super().loss(tagger, batch)
             return labelled, {"labelled": labelled.detach()}
         apart = self.apart(tagger, self._unlabelled.batch(self._step // 2, tagger))

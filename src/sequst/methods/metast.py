@@ -98,8 +98,17 @@ class MetaWeigher:
     def _warming_up(self) -> bool:
         return self._done < self._settings.warmup
 
+    @property
+    def _looks(self) -> bool:
+        """Whether it looks at the labelled windows in this step."""
+        return self._step % self._settings.refresh == 0
+
+    @property
+    def idle(self) -> bool:
+        return self._warming_up and not self._looks
+
     def weigh(self, tagger: Tagger, batch: Batch, losses: Tensor) -> Tensor:
-        if self._step % self._settings.refresh == 0:
+        if self._looks:
             self.nets.look(window_losses(tagger, self._labelled))
         selected = batch.selected
         if self._warming_up:

@@ -53,6 +53,10 @@ class Weigher(Protocol):
     def nets(self) -> nn.Module:
         """What it must remember to resume."""
 
+    @property
+    def idle(self) -> bool:
+        """Whether in the step that has begun it looks at nothing: all selected words weigh alike."""
+
     def begin_step(self, step: int, steps: int) -> None: ...
 
     def watching(self, tagger: Tagger) -> contextlib.AbstractContextManager[None]:
@@ -87,13 +91,14 @@ class PseudoLabelledWords(Objective):
         parts = {"regulariser": regulariser, "weigher": weigher}
         nets = {name: part.nets for name, part in parts.items() if part is not None}
         self.nets = nn.ModuleDict(nets) if nets else None
-        self.recordable = self.reads_batch_alone = weigher is None
+        self.fast_way = self.recordable = self.reads_batch_alone = weigher is None
 
     def begin_step(self, step: int, steps: int) -> None:
         self._done = step / steps
         self.stage = self._loss.stage(self._done)
         if self._weigher is not None:
             self._weigher.begin_step(step, steps)
+            self.fast_way = self.recordable = self._weigher.idle
 
     def begin_epoch(self, seed: int) -> None:
         if self._regulariser is not None:

@@ -13,7 +13,8 @@ embeddings that would move them most. Decided here, where the papers are silent:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
@@ -48,6 +49,19 @@ def word_divergence(tagger: Tagger, batch: Batch, clean: Tensor, other: Tensor) 
     return torch.where(batch.owned, apart, 0.0).sum() / batch.owned.sum().clamp(min=1)
 
 
+@contextlib.contextmanager
+def constant(tagger: Tagger) -> Iterator[None]:
+    """Within it no weight of the tagger asks for a gradient."""
+    weights = [weight for weight in tagger.parameters() if weight.requires_grad]
+    try:
+        for weight in weights:
+            weight.requires_grad_(False)
+        yield
+    finally:
+        for weight in weights:
+            weight.requires_grad_(True)
+
+
 class LabelledAndAdversarial(LabelledWords):
     """The loss of labelled words plus the adversarial divergence of unlabelled ones."""
 
@@ -55,17 +69,18 @@ class LabelledAndAdversarial(LabelledWords):
         self._settings, self._apart = run.settings.vat, apart
         self._seed = derive(run.settings.seed, 0, "unlabelled")
         self._unlabelled = UnlabelledBatches(tagger, run.data.unlabeled, run.settings.teacher.batch_size, self._seed)
-        self._step, self._done = 0, 0.0
+        self._step = 0
 
-    recordable = reads_batch_alone = False  # every step has an unlabelled batch of its own
+    reads_batch_alone = False
 
     def begin_step(self, step: int, steps: int) -> None:
-        """The unlabelled batch and the draws depend on the step alone."""
-        self._step, self._done = step, step / steps
+        """The unlabelled batch and the draws depend on the step alone. Of those that have such a batch none can be recorded."""
+        self._step = step
+        self.recordable = step / steps < self._settings.warmup
 
     def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         labelled, _ = super().loss(tagger, batch)
-        if self._done < self._settings.warmup:
+        if self.recordable:
             return labelled, {"labelled": labelled.detach()}
         apart, doubt = self._adversarial(tagger, self._unlabelled.batch(self._step, tagger))
         loss = labelled + self._settings.weight * apart
@@ -87,10 +102,11 @@ class LabelledAndAdversarial(LabelledWords):
         target = clean.detach()
         mask = batch.attention_mask.to(embeddings.dtype)
         size = mean_norm(embeddings, mask)
-        worst = adversarial_direction(
-            embeddings, mask, lambda inputs: self._apart(tagger, batch, target, scores(inputs)),
-            torch.Generator(tagger.device).manual_seed(draw), self._settings.step * size,
-        )  # fmt: skip
+        with constant(tagger):
+            worst = adversarial_direction(
+                embeddings, mask, lambda inputs: self._apart(tagger, batch, target, scores(inputs)),
+                torch.Generator(tagger.device).manual_seed(draw), self._settings.step * size,
+            )  # fmt: skip
         apart = self._apart(tagger, batch, target, scores(embeddings + self._settings.epsilon * size * worst))
         if self._settings.entropy == 0:
             return apart, apart.new_zeros(())

@@ -29,7 +29,9 @@ def adversarial_direction(
     """
     random = torch.randn(embeddings.shape, generator=generator, device=generator.device).to(embeddings)
     away = (step * unit(random, mask)).requires_grad_()
-    [gradient] = torch.autograd.grad(divergence(embeddings.detach() + away), away)
+    moved = divergence(embeddings.detach() + away)
+    with torch.autocast(embeddings.device.type, enabled=False):  # which is for the way there, not for the way back
+        [gradient] = torch.autograd.grad(moved, away)
     return unit(gradient, mask).detach()
 
 

@@ -62,7 +62,8 @@ class Encoder(nn.Module):
         return contextlib.nullcontext()
 
     def learning(self) -> Way:
-        """A way that may be faster and has first derivatives alone, for the device where the encoder is now."""
+        """A way that may be faster, for the device where the encoder is now. It has first derivatives alone, and goes by the
+        encoder's own weights, whatever stands in their place."""
         return Way()
 
     def save(self, folder: Path, classifier: nn.Linear) -> None:

@@ -64,9 +64,11 @@ class Layers(NamedTuple):
         """Whether its activation is GELU, by erf."""
         return bool(self.base.config.hidden_act == "gelu")
 
-    def embeddings(self, input_ids: Tensor) -> Tensor:
-        """(B, L, H): the states below the first layer; with dropout where the model is being trained."""
-        return self.base.embeddings(input_ids=input_ids)  # type: ignore[no-any-return]
+    def embeddings(self, input_ids: Tensor, words: Tensor | None = None) -> Tensor:
+        """(B, L, H): the states below the first layer; with dropout where the model is being trained. From these word
+        embeddings where they are given."""
+        inputs = {"input_ids": input_ids} if words is None else {"inputs_embeds": words}
+        return self.base.embeddings(**inputs)  # type: ignore[no-any-return]
 
     @property
     def embeddings_dropout(self) -> float:

@@ -83,11 +83,12 @@ class Learning:
         """Make the copies equal to the weights."""
         torch._foreach_copy_(list(self.copies.values()), list(self.copies))
 
-    def states(self, batch: Batch) -> Tensor:
-        """(B, L, H): of every sub-word, fp32. What is dropped, torch's generator decides."""
+    def states(self, batch: Batch, words: Tensor | None = None) -> Tensor:
+        """(B, L, H): of every sub-word, fp32; from these word embeddings where they are given. What is dropped, torch's
+        generator decides."""
         device = batch.input_ids.device
         with torch.autocast(device.type, enabled=False):
-            embedded = self._known.embeddings(batch.input_ids)
+            embedded = self._known.embeddings(batch.input_ids, words)
             bias = self._known.position_bias(embedded.shape[1], device)
             bias = None if bias is None else bias.contiguous()
             keys = torch.randint(2**31 - 1, (2,), device=device, dtype=torch.int32)
@@ -156,13 +157,17 @@ class _LayerStep(torch.autograd.Function):
 
         after = kernels.add_norm_back(out.contiguous(), second, known.second_norm, keys, layer.second_site)
         of_inner = torch.ops.aten.gelu_backward(layer.down.back(after.change), inner)
-        of_down, of_up = _in_fp32(after.change.t(), active), _in_fp32(of_inner.t(), first.out)
-        of_up_bias = _in_fp32(common.ones, of_inner)[0]
         between = kernels.add_norm_back(layer.up.back(of_inner, after.to), first, known.first_norm, keys, layer.first_site)
-        of_output = _in_fp32(between.change.t(), seen)
         of_qkv, of_scores = kernels.attention_back(
             layer.output.back(between.change), qkv, common.sizes, common.heads, ctx.bias, keys, layer.attention_site
         )
+        of_states = layer.qkv.back(of_qkv, between.to)
+        of_bias = None if of_scores is None or not ctx.needs_input_grad[1] else of_scores.sum(0)
+        if not any(ctx.needs_input_grad[2:]):
+            return of_states, of_bias, *(None for _ in ctx.needs_input_grad[2:])
+        of_down, of_up = _in_fp32(after.change.t(), active), _in_fp32(of_inner.t(), first.out)
+        of_up_bias = _in_fp32(common.ones, of_inner)[0]
+        of_output = _in_fp32(between.change.t(), seen)
         of_queries = _in_fp32(of_qkv.t(), states)
         of_query_bias = _in_fp32(common.ones, of_qkv)[0]
         three = zip(of_queries.chunk(3), of_query_bias.chunk(3), strict=True)
@@ -170,8 +175,7 @@ class _LayerStep(torch.autograd.Function):
             *(each for pair in three for each in pair), of_output, between.sums[2], between.sums[0], between.sums[1],
             of_up, of_up_bias, of_down, after.sums[2], after.sums[0], after.sums[1],
         )  # fmt: skip
-        of_bias = None if of_scores is None else of_scores.sum(0)
-        return layer.qkv.back(of_qkv, between.to), of_bias, *weights, None, None, None
+        return of_states, of_bias, *weights, None, None, None
 
 
 def _in_fp32(one: Tensor, other: Tensor) -> Tensor:

@@ -68,8 +68,8 @@ class Transformer(Encoder):
 
     def forward(self, batch: Batch, embeddings: Tensor | None = None) -> Tensor:
         """Of every word the state of its first sub-word."""
-        if embeddings is None and self.training and self._learning is not None and self._learning.takes(batch):
-            return states_of_words(self._learning.states(batch), batch)
+        if self.training and self._learning is not None and self._learning.takes(batch):
+            return states_of_words(self._learning.states(batch, embeddings), batch)
         inputs = {"input_ids": batch.input_ids} if embeddings is None else {"inputs_embeds": embeddings}
         states = self.model(attention_mask=self._mask(batch.attention_mask), **inputs).logits  # (B, L, H)
         return states_of_words(states, batch)

@@ -123,7 +123,7 @@ def _fit(
     score_at = {round(steps * (i + 1) / phase.evaluations) for i in range(phase.evaluations)} | {steps}
     learners = nn.ModuleDict({"tagger": tagger} | ({"nets": objective.nets} if objective.nets is not None else {}))
     learners.to(accelerator.device)
-    recorded = ReplayedSteps.fit(tagger, objective)
+    recorded = ReplayedSteps.fit(tagger)
     # not prepared by Accelerate, which would remember it, its state and the weights for as long as the run lasts
     optimizer = _optimizer(tagger, objective, phase, chain_rate, recorded)
     at = _Position.restore(state, learners, optimizer)

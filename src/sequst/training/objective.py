@@ -18,11 +18,14 @@ class Objective:
     nets: nn.Module | None = None
     nets_rate: float | None = None
     """Peak learning rate of the nets; without, that of the encoder."""
+    fast_way: bool = False
+    """Whether the loss of the step that has begun may go through the encoder by a faster way: with the weights that the tagger
+    has, and with first derivatives alone."""
     recordable: bool = False
-    """Whether its steps may be recorded and replayed: its loss asks the GPU for nothing, and on what else than the batch it
-    depends, `stage` tells."""
+    """Whether that step may also be recorded and replayed: its loss asks the GPU for nothing, and on what else than the batch
+    it depends, `stage` tells."""
     stage: Hashable = None
-    """Steps of one stage compute their loss in the same way."""
+    """Steps of one stage that may be recorded compute their loss in the same way."""
     reads_batch_alone: bool = False
     """Whether its loss depends on no words but those of the batch: neither on other text, nor on what the encoder knows of
     other words. Then these alone are learnt."""

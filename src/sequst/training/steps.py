@@ -1,4 +1,5 @@
-"""A step of training: forward, backward, clip, update. On a GPU it is recorded once for every shape and then replayed.
+"""A step of training: forward, backward, clip, update. On a GPU it has few kernels, is recorded once for every shape and then
+replayed.
 
 A step of few sentences is a thousand small kernels, and the CPU takes longer to launch them than the GPU to run them. A CUDA
 graph launches all at once. It needs fixed shapes, so batches are padded to a few.
@@ -6,6 +7,7 @@ graph launches all at once. It needs fixed shapes, so batches are padded to a fe
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +16,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from sequst.tagger.batches import Batch
+from sequst.tagger.batches import Batch, moved
 from sequst.tagger.encoder import Way
 from sequst.tagger.tagger import Tagger
 from sequst.training.objective import Objective
@@ -47,7 +49,7 @@ class Steps:
         return self._take(batch.to(self._tagger.device))
 
     def _take(self, batch: Batch) -> Taken:
-        with self._accelerator.autocast(), self._way:
+        with self._accelerator.autocast(), self._way if self._objective.fast_way else contextlib.nullcontext():
             loss, told = self._objective.loss(self._tagger, batch)
         self._accelerator.backward(loss)
         norm = self._update()
@@ -70,7 +72,8 @@ class _Recorded(NamedTuple):
 
 
 class ReplayedSteps(Steps):
-    """Steps that are recorded, one graph for every shape of batch and stage of the objective."""
+    """Steps of few kernels, where the objective lets them be, which are recorded where it lets that be: one graph for every
+    shape of batch and stage of the objective."""
 
     def __init__(self, *parts: Any, rows: int, tokens: int) -> None:
         """Batches have `rows` at most, and `tokens` sub-words with their padding."""
@@ -89,12 +92,13 @@ class ReplayedSteps(Steps):
             self._know_state()
 
     @staticmethod
-    def fit(tagger: Tagger, objective: Objective) -> bool:
-        """Whether steps can be recorded: on a GPU, of an encoder, a head and an objective that ask the CPU for nothing."""
-        known = tagger.encoder.known_layers() is not None and tagger.head.recordable
-        return tagger.device.type == "cuda" and known and objective.recordable
+    def fit(tagger: Tagger) -> bool:
+        """Whether steps can be recorded: on a GPU, of an encoder and a head that ask the CPU for nothing."""
+        return tagger.device.type == "cuda" and tagger.encoder.known_layers() is not None and tagger.head.recordable
 
     def take(self, batch: Batch) -> Taken:
+        if not self._objective.recordable:
+            return super().take(batch)
         batch = self._padded(batch)
         key = (batch.input_ids.shape, self._objective.stage)
         if not self._works or key not in self._seen:  # the first may build kernels and state, which no recording can
@@ -142,7 +146,7 @@ class ReplayedSteps(Steps):
         if torch.cuda.is_current_stream_capturing():
             self._addresses = addresses  # nothing can be sent while a step is recorded
         else:
-            self._table = addresses.to(self._tagger.device)
+            self._table = moved(addresses, self._tagger.device)
         assert self._table is not None
         return self._fused(self._table)
 
