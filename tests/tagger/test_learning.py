@@ -108,15 +108,17 @@ def test_copies_follow_the_weights_when_they_are_refreshed(model: Any) -> None:
     assert not torch.equal(way.states(batch), before)
 
 
-def by_autograd(states: Tensor, bias: Tensor | None, *rest: Any) -> Tensor:
-    """A layer in plain steps, of which torch finds the gradients."""
-    *_, layer, common, dtype = rest
-    known, keys = layer.known, common.keys
-    qkv = torch.cat([part(states) for part in (known.query, known.key, known.value)], -1)
-    seen = plain_learning.attention(qkv, common.sizes, common.heads, bias, keys, layer.attention_site)
-    middle = plain_learning.add_norm(known.output(seen), states, known.first_norm, keys, layer.first_site, dtype).out
-    inner = known.down(nn.functional.gelu(known.up(middle)))
-    return plain_learning.add_norm(inner, middle, known.second_norm, keys, layer.second_site, dtype).out
+def by_autograd(states: Tensor, bias: Tensor | None, layers: Any, common: Any, *_: Tensor) -> Tensor:
+    """Layers in plain steps, of which torch finds the gradients."""
+    for layer in layers:
+        known, keys = layer.known, common.keys
+        qkv = torch.cat([part(states) for part in (known.query, known.key, known.value)], -1)
+        seen = plain_learning.attention(qkv, common.sizes, common.heads, bias, keys, layer.attention_site)
+        change = known.output(seen)
+        middle = plain_learning.add_norm(change, states, known.first_norm, keys, layer.first_site, torch.float32).out
+        inner = known.down(nn.functional.gelu(known.up(middle)))
+        states = plain_learning.add_norm(inner, middle, known.second_norm, keys, layer.second_site, torch.float32).out
+    return states
 
 
 def test_gradients_with_dropout_are_those_of_autograd(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,8 +129,8 @@ def test_gradients_with_dropout_are_those_of_autograd(model: Any, monkeypatch: p
             module.p = 0.3
     model.train()
     found = []
-    for way in (learning._LayerStep.apply, by_autograd):
-        monkeypatch.setattr(learning._LayerStep, "apply", way)
+    for way in (learning._Stack.apply, by_autograd):
+        monkeypatch.setattr(learning._Stack, "apply", way)
         torch.manual_seed(4)
         states = learning_of(model).states(batch)
         found.append((states.detach(), gradients(model, states, batch)))
@@ -218,15 +220,20 @@ def learning_kernels_agree(
     found: list[list[Tensor]] = []
     for kernels in (fused_learning, plain_learning):
         normed = kernels.add_norm(change, to, norm, keys, site, dtype)
+        back = kernels.add_norm_back(out, normed, norm, keys, site)
+        of_scores = torch.empty(rows, heads, length, length, device=device)
+        given = sizes, heads, bias, keys, site
         found.append(
             [
-                kernels.attention(qkv, sizes, heads, bias, keys, site),
-                *(x for x in kernels.attention_back(out, qkv, sizes, heads, bias, keys, site) if x is not None),
+                kernels.attention(qkv, *given),
+                kernels.attention_back(out, qkv.clone(), *given, of_scores if biased else None),
+                *([of_scores] if biased else []),
                 *normed,
-                *kernels.add_norm_back(out, normed, norm, keys, site),
+                *back[:2],
+                back.sums.sum(0),
             ]
         )
-    assert len(found[0]) == (9 if biased else 8)
+        assert torch.equal(kernels.attention_back(out, qkv.clone(), *given, None), found[-1][1])
     for ours, theirs in zip(*found, strict=True):
         assert ours.dtype == theirs.dtype
         scale = float(theirs.detach().float().abs().max())
@@ -261,13 +268,20 @@ def test_attention_is_the_same_every_time(length: int) -> None:
     out = torch.randn(rows * length, heads * size, device="cuda", dtype=torch.bfloat16)
     bias = torch.randn(heads, length, length, device="cuda")
     sizes = torch.randint(1, length + 1, (rows,), device="cuda", dtype=torch.int32)
-    given = (qkv, sizes, heads, bias, KEYS.cuda(), Site(0.1, 3))
-    first = [fused_learning.attention(*given), *fused_learning.attention_back(out, *given)]
+    given = (sizes, heads, bias, KEYS.cuda(), Site(0.1, 3))
+
+    def once() -> list[Tensor]:
+        place, of_scores = qkv.clone(), torch.empty(rows, heads, length, length, device="cuda")
+        return [
+            fused_learning.attention(place, *given),
+            fused_learning.attention_back(out, place, *given, of_scores),
+            of_scores,
+        ]
+
+    first = once()
     differs = torch.zeros((), device="cuda", dtype=torch.int64)
     for _ in range(5000):
-        again = [fused_learning.attention(*given), *fused_learning.attention_back(out, *given)]
-        for one, other in zip(first, again, strict=True):
-            assert one is not None
+        for one, other in zip(first, once(), strict=True):
             differs += (one != other).sum()
     assert differs == 0
 

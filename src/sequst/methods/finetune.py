@@ -7,6 +7,7 @@ from collections.abc import Callable
 from torch import Tensor
 
 from sequst.tagger.batches import Batch
+from sequst.tagger.head import SoftmaxHead
 from sequst.tagger.tagger import Tagger
 from sequst.training.objective import Objective
 from sequst.training.run import Run
@@ -35,4 +36,10 @@ class LabelledWords(Objective):
     fast_way = recordable = reads_batch_alone = True
 
     def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        assert batch.labels is not None
+        if tagger.encoder.is_fast and isinstance(tagger.head, SoftmaxHead):
+            from sequst.objectives import fused
+
+            if fused.takes(batch.labels, len(tagger.labels)):
+                return fused.labelled_loss(tagger.head.raw_scores(tagger.hidden(batch)), batch.labels), {}
         return tagger.loss(batch), {}

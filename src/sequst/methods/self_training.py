@@ -26,6 +26,7 @@ from sequst.methods.finetune import LabelledWords, finetune
 from sequst.objectives.consistency import GaussianConsistency
 from sequst.objectives.masked import HuberisedCrossEntropy, WordLoss, masked_mean
 from sequst.tagger.batches import Batch
+from sequst.tagger.head import SoftmaxHead
 from sequst.tagger.tagger import Tagger
 from sequst.training.loop import Outcome
 from sequst.training.objective import Objective
@@ -107,6 +108,8 @@ class PseudoLabelledWords(Objective):
 
     def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         assert batch.labels is not None
+        if tagger.encoder.is_fast and self._fusable(tagger, batch.labels):
+            return self._fused(tagger, batch)
         values: dict[str, Tensor] = {}
         with contextlib.nullcontext() if self._weigher is None else self._weigher.watching(tagger):
             hidden = tagger.hidden(batch)
@@ -122,6 +125,25 @@ class PseudoLabelledWords(Objective):
             extra, more = self._regulariser(hidden, batch.owned, batch.selected, predict)
             loss, values = loss + extra, values | more
         return loss, values
+
+    def _fusable(self, tagger: Tagger, labels: Tensor) -> bool:
+        """Whether there are kernels for all of it."""
+        from sequst.objectives import fused
+
+        plain = self._weigher is None and (self._regulariser is None or self._regulariser.fusable)
+        return plain and isinstance(tagger.head, SoftmaxHead) and fused.takes(labels, len(tagger.labels))
+
+    def _fused(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        """The same by kernels of Triton."""
+        from sequst.objectives import fused
+
+        assert batch.labels is not None
+        hidden = tagger.hidden(batch)
+        loss = fused.masked_loss(tagger.head.raw_scores(hidden), batch.labels, batch.selected, self._loss.tau_at(self._done))
+        if self._regulariser is None:
+            return loss, {}
+        extra, values = self._regulariser.fused(hidden, batch.owned, batch.selected, tagger.head)
+        return loss + extra, values
 
 
 def self_train(run: Run, parts: Parts) -> Tagger:

@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from sequst.tagger.head import Head
+
 Start = Literal["identity", "random"]
 FIRST_SCALE = 0.1
 
@@ -53,6 +55,11 @@ class Consistency:
     loss: Tensor
     mean: Tensor
     scale: Tensor
+
+    @property
+    def told(self) -> dict[str, Tensor]:
+        """What to record."""
+        return {"gcr": self.loss.detach(), "gcr_mu": self.mean, "gcr_sigma": self.scale}
 
 
 def consistency(
@@ -124,10 +131,26 @@ class GaussianConsistency:
         self, hidden: Tensor, owned: Tensor, selected: Tensor, predict: Callable[[Tensor], Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """(lambda x R, what to record)."""
-        words = selected if self._selected_only else owned
+        words = self._words(owned, selected)
         found = consistency(hidden, words, self.nets, predict, self._samples, self.generator, self._detach)
         loss = found.loss
         if self._prior > 0:
             mean, scale = self.nets(hidden)
             loss = loss + noise_prior(mean, scale, words, self._prior)
-        return self._weight * loss, {"gcr": found.loss.detach(), "gcr_mu": found.mean, "gcr_sigma": found.scale}
+        return self._weight * loss, found.told
+
+    @property
+    def fusable(self) -> bool:
+        """Whether there are kernels for it."""
+        return self._detach and self._prior == 0
+
+    def fused(self, hidden: Tensor, owned: Tensor, selected: Tensor, head: Head) -> tuple[Tensor, dict[str, Tensor]]:
+        """The same by kernels of Triton, where it is `fusable` and the head a softmax."""
+        from sequst.objectives import fused
+
+        words = self._words(owned, selected)
+        found = fused.consistency(hidden, words, self.nets, head, self._samples, self.generator)
+        return self._weight * found.loss, found.told
+
+    def _words(self, owned: Tensor, selected: Tensor) -> Tensor:
+        return selected if self._selected_only else owned

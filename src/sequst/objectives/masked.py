@@ -54,6 +54,9 @@ class WordLoss(Protocol):
 
     def __call__(self, log_probs: Tensor, labels: Tensor, done: float) -> Tensor: ...
 
+    def tau_at(self, done: float) -> float:
+        """That of the PHCE that it is; infinity where it is cross-entropy."""
+
     def stage(self, done: float) -> Hashable:
         """Within a stage it does not depend on the share of the steps."""
 
@@ -63,6 +66,9 @@ class CrossEntropy:
 
     def __call__(self, log_probs: Tensor, labels: Tensor, done: float) -> Tensor:
         return each(torch.neg, log_probs, labels)
+
+    def tau_at(self, done: float) -> float:
+        return math.inf
 
     def stage(self, done: float) -> Hashable:
         return None
@@ -81,6 +87,9 @@ class HuberisedCrossEntropy:
 
     def __call__(self, log_probs: Tensor, labels: Tensor, done: float) -> Tensor:
         return each(torch.neg if self.stage(done) else functools.partial(huberised, tau=self.tau), log_probs, labels)
+
+    def tau_at(self, done: float) -> float:
+        return math.inf if self.stage(done) else self.tau
 
     def stage(self, done: float) -> Hashable:
         """Whether it is still cross-entropy."""

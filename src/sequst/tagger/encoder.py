@@ -61,6 +61,11 @@ class Encoder(nn.Module):
         learn from no others."""
         return contextlib.nullcontext()
 
+    @property
+    def is_fast(self) -> bool:
+        """Whether it goes a faster way now, by kernels of Triton."""
+        return False
+
     def learning(self) -> Way:
         """A way that may be faster, for the device where the encoder is now. It has first derivatives alone, and goes by the
         encoder's own weights, whatever stands in their place."""

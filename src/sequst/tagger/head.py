@@ -63,8 +63,12 @@ class Head(nn.Module):
     def scores(self, hidden: Tensor, dropout: bool = True) -> Tensor:
         """Hidden states (..., H) -> scores of the tags (..., C). Predictions that are to be compared with one another go
         without dropout, whatever the mode."""
+        return self.raw_scores(hidden, dropout).float()
+
+    def raw_scores(self, hidden: Tensor, dropout: bool = True) -> Tensor:
+        """The same in the precision of the linear layer."""
         states = self.standardised(hidden)
-        return self.linear(self.dropout(states) if dropout else states).float()  # type: ignore[no-any-return]
+        return self.linear(self.dropout(states) if dropout else states)  # type: ignore[no-any-return]
 
     def standardised(self, hidden: Tensor) -> Tensor:
         """Hidden states, centred and scaled."""

@@ -1,6 +1,6 @@
 """A forward of the BERT family that learns, for a GPU: a step of few sentences takes as long as it has kernels; here are few.
 
-A layer is 8 of them and its gradient some 20; transformers and autograd make 150 of it. States and products are in bf16, sums,
+A layer is 8 of them and its gradient some 14; transformers and autograd make 150 of it. States and products are in bf16, sums,
 normalisation, softmax and the gradients of weights in fp32. The gradient of a layer is written by hand: it is tested against
 autograd's. Other architectures, longer rows and other precisions go through transformers.
 """
@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sequst.tagger.batches import Batch
-from sequst.tagger.kernels import LONGEST, LearningKernels, Site
+from sequst.tagger.kernels import LONGEST, LearningKernels, Normed, Site
 from sequst.tagger.kernels.finding import fused_kernels
 from sequst.tagger.layers import Layer, Layers
 
@@ -25,8 +25,8 @@ class _Product(NamedTuple):
     weight: Tensor
     bias: Tensor
 
-    def __call__(self, states: Tensor) -> Tensor:
-        return F.linear(states, self.weight, self.bias)
+    def __call__(self, states: Tensor, into: Tensor | None = None) -> Tensor:
+        return torch.addmm(self.bias, states, self.weight.t(), out=into)
 
     def back(self, out: Tensor, beside: Tensor | None = None) -> Tensor:
         """The gradient of what went in, added to what flows back beside it."""
@@ -53,7 +53,7 @@ class _Common(NamedTuple):
     heads: int
     sizes: Tensor  # (B,)
     keys: Tensor  # (2,)
-    ones: Tensor  # (1, N)
+    ones: Tensor  # (layers, 1, N)
 
 
 class Learning:
@@ -68,7 +68,7 @@ class Learning:
     @classmethod
     def of(cls, known: Layers | None) -> Learning | None:
         """Where its kernels run."""
-        if known is None or known.base.device.type != "cuda" or not known.gelu or not hasattr(torch.ops.aten.mm, "dtype"):
+        if known is None or known.base.device.type != "cuda" or not known.gelu or not hasattr(torch.ops.aten.bmm, "dtype"):
             return None
         kernels = fused_kernels(known)
         return None if kernels is None else cls(known, kernels.learning, torch.bfloat16)
@@ -94,11 +94,11 @@ class Learning:
             keys = torch.randint(2**31 - 1, (2,), device=device, dtype=torch.int32)
             states = embedded.flatten(0, 1).to(self._dtype)
             sizes = batch.attention_mask.sum(1, dtype=torch.int32)
-            common = _Common(self._kernels, self._known.heads, sizes, keys, states.new_ones(1, len(states)))
-            for layer in self._layers:
-                dtype = torch.float32 if layer is self._layers[-1] else self._dtype
-                states = _LayerStep.apply(states, bias, *_weights(layer.known), layer, common, dtype)  # type: ignore[no-untyped-call]
-        return states.view(embedded.shape)
+            ones = states.new_ones(len(self._layers), 1, len(states))
+            common = _Common(self._kernels, self._known.heads, sizes, keys, ones)
+            weights = [weight for layer in self._layers for weight in _weights(layer.known)]
+            states = _Stack.apply(states, bias, self._layers, common, *weights)  # type: ignore[no-untyped-call]
+        return states.view(embedded.shape)  # type: ignore[no-any-return]
 
     def _prepared(self, layer: Layer, number: int) -> _Prepared:
         attention, first, second = (
@@ -128,57 +128,86 @@ def _weights(layer: Layer) -> list[Tensor]:
     return [weight for part in parts for weight in (part.weight, part.bias)]
 
 
-class _LayerStep(torch.autograd.Function):
-    """A layer: states (N, H) -> states (N, H)."""
+class _Kept(NamedTuple):
+    """What a layer's gradient takes of its forward; that of some of it comes in its place."""
+
+    states: Tensor
+    qkv: Tensor
+    seen: Tensor
+    first: Normed
+    inner: Tensor
+    active: Tensor
+    second: Normed
+
+
+class _Stack(torch.autograd.Function):
+    """All layers: states (N, H) -> states (N, H). What they sum over rows they sum together, when all of them are through."""
 
     @staticmethod
-    def forward(ctx: Any, states: Tensor, bias: Tensor | None, *rest: Any) -> Tensor:
-        layer: _Prepared
-        common: _Common
-        *_, layer, common, dtype = rest
-        kernels, known = common.kernels, layer.known
-        qkv = layer.qkv(states)
-        seen = kernels.attention(qkv, common.sizes, common.heads, bias, common.keys, layer.attention_site)
-        first = kernels.add_norm(layer.output(seen), states, known.first_norm, common.keys, layer.first_site, states.dtype)
-        inner = layer.up(first.out)
-        active = F.gelu(inner)
-        second = kernels.add_norm(layer.down(active), first.out, known.second_norm, common.keys, layer.second_site, dtype)
-        ctx.layer, ctx.common, ctx.bias = layer, common, bias
-        ctx.kept = states, qkv, seen, first, inner, active, second._replace(out=first.out)
-        return second.out
-
-    @staticmethod
-    def backward(ctx: Any, out: Tensor) -> tuple[Tensor | None, ...]:
-        layer: _Prepared = ctx.layer
-        common: _Common = ctx.common
-        states, qkv, seen, first, inner, active, second = ctx.kept
-        ctx.kept = None
-        kernels, known, keys = common.kernels, layer.known, common.keys
-
-        after = kernels.add_norm_back(out.contiguous(), second, known.second_norm, keys, layer.second_site)
-        of_inner = torch.ops.aten.gelu_backward(layer.down.back(after.change), inner)
-        between = kernels.add_norm_back(layer.up.back(of_inner, after.to), first, known.first_norm, keys, layer.first_site)
-        of_qkv, of_scores = kernels.attention_back(
-            layer.output.back(between.change), qkv, common.sizes, common.heads, ctx.bias, keys, layer.attention_site
+    def forward(ctx: Any, states: Tensor, bias: Tensor | None, layers: list[_Prepared], common: _Common, *_: Tensor) -> Tensor:
+        kernels, keys, dtype = common.kernels, common.keys, states.dtype
+        qkvs, inners = (
+            states.new_empty(len(layers), len(states), product.weight.shape[0]) for product in (layers[0].qkv, layers[0].up)
         )
-        of_states = layer.qkv.back(of_qkv, between.to)
-        of_bias = None if of_scores is None or not ctx.needs_input_grad[1] else of_scores.sum(0)
-        if not any(ctx.needs_input_grad[2:]):
-            return of_states, of_bias, *(None for _ in ctx.needs_input_grad[2:])
-        of_down, of_up = _in_fp32(after.change.t(), active), _in_fp32(of_inner.t(), first.out)
-        of_up_bias = _in_fp32(common.ones, of_inner)[0]
-        of_output = _in_fp32(between.change.t(), seen)
-        of_queries = _in_fp32(of_qkv.t(), states)
-        of_query_bias = _in_fp32(common.ones, of_qkv)[0]
-        three = zip(of_queries.chunk(3), of_query_bias.chunk(3), strict=True)
-        weights = (
-            *(each for pair in three for each in pair), of_output, between.sums[2], between.sums[0], between.sums[1],
-            of_up, of_up_bias, of_down, after.sums[2], after.sums[0], after.sums[1],
-        )  # fmt: skip
-        return of_states, of_bias, *weights, None, None, None
+        kept = []
+        for layer, qkv, inner in zip(layers, qkvs, inners, strict=True):
+            layer.qkv(states, qkv)
+            seen = kernels.attention(qkv, common.sizes, common.heads, bias, keys, layer.attention_site)
+            first = kernels.add_norm(layer.output(seen), states, layer.known.first_norm, keys, layer.first_site, dtype)
+            active = F.gelu(layer.up(first.out, inner))
+            last = torch.float32 if layer is layers[-1] else dtype
+            second = kernels.add_norm(layer.down(active), first.out, layer.known.second_norm, keys, layer.second_site, last)
+            kept.append(_Kept(states, qkv, seen, first, inner, active, second._replace(out=first.out)))
+            states = second.out
+        ctx.layers, ctx.common, ctx.bias, ctx.kept, ctx.qkvs, ctx.inners = layers, common, bias, kept, qkvs, inners
+        return states
+
+    @staticmethod
+    def backward(ctx: Any, out: Tensor) -> tuple[Any, ...]:
+        layers: list[_Prepared] = ctx.layers
+        common: _Common = ctx.common
+        kernels, keys, rows = common.kernels, common.keys, len(common.sizes)
+        learns = any(ctx.needs_input_grad[4:])
+        of_scores = None
+        if ctx.bias is not None and ctx.needs_input_grad[1]:
+            of_scores = ctx.bias.new_empty(len(layers), rows, *ctx.bias.shape)
+        matrices: list[list[Tensor]] = []
+        sums: list[Tensor] = []
+        for number in reversed(range(len(layers))):
+            layer, kept = layers[number], ctx.kept.pop()
+            after = kernels.add_norm_back(out.contiguous(), kept.second, layer.known.second_norm, keys, layer.second_site)
+            of_inner = torch.ops.aten.gelu_backward(layer.down.back(after.change), kept.inner, grad_input=kept.inner)
+            to_first = layer.up.back(of_inner, after.to)
+            between = kernels.add_norm_back(to_first, kept.first, layer.known.first_norm, keys, layer.first_site)
+            of_qkv = kernels.attention_back(
+                layer.output.back(between.change), kept.qkv, common.sizes, common.heads, ctx.bias, keys, layer.attention_site,
+                None if of_scores is None else of_scores[number],
+            )  # fmt: skip
+            out = layer.qkv.back(of_qkv, between.to)
+            if learns:
+                slopes = of_qkv, between.change, of_inner, after.change
+                inputs = kept.states, kept.seen, kept.first.out, kept.active
+                matrices.append([_in_fp32(slope.t(), given) for slope, given in zip(slopes, inputs, strict=True)])
+                sums += [after.sums, between.sums]
+        of_bias = None if of_scores is None else of_scores.sum((0, 1))
+        if not learns:
+            return out, of_bias, *(None for _ in ctx.needs_input_grad[2:])
+        norms = torch.stack(sums).sum(1).view(len(layers), 2, 3, -1).unbind()
+        qkv_biases, up_biases = (_in_fp32(common.ones, each).flatten(1).unbind() for each in (ctx.qkvs, ctx.inners))
+        found: list[Tensor] = []
+        for number in range(len(layers)):
+            of_qkv, of_output, of_up, of_down = matrices[-1 - number]
+            second, first = (each.unbind() for each in norms[-1 - number])
+            three = zip(of_qkv.chunk(3), qkv_biases[number].chunk(3), strict=True)
+            found += [each for pair in three for each in pair]
+            found += [of_output, first[2], first[0], first[1], of_up, up_biases[number]]
+            found += [of_down, second[2], second[0], second[1]]
+        return out, of_bias, None, None, *found
 
 
 def _in_fp32(one: Tensor, other: Tensor) -> Tensor:
-    """A product for the gradient of a weight: what it sums in anyway is not rounded. With ones it sums over rows, in less
-    time than a sum takes."""
-    return one @ other if one.dtype == torch.float32 else torch.mm(one, other, out_dtype=torch.float32)
+    """A product for the gradient of a weight, or several: what it sums in anyway is not rounded. With ones it sums over rows,
+    in less time than a sum takes."""
+    if one.dtype == torch.float32:
+        return one @ other
+    return (torch.mm if one.ndim == 2 else torch.bmm)(one, other, out_dtype=torch.float32)

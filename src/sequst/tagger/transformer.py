@@ -90,6 +90,10 @@ class Transformer(Encoder):
         few = len(rows) <= _FEW * len(table.weight)
         return table.narrowed(rows.to(table.weight.device)) if few else contextlib.nullcontext()
 
+    @property
+    def is_fast(self) -> bool:
+        return self._learning is not None
+
     def learning(self) -> Way:
         way = Learning.of(self.known_layers())
         return Way() if way is None else _Fast(self, way)

@@ -84,7 +84,7 @@ class NormedBack(NamedTuple):
 
     change: Tensor  # (N, H)
     to: Tensor  # (N, H)
-    sums: Tensor  # (3, H) of the weight, of the bias, and of a bias that was added to `change`
+    sums: Tensor  # (P, 3, H) of the weight, of the bias, and of a bias that was added to `change`: P parts of their sum
 
 
 class LearningKernels(Protocol):
@@ -95,9 +95,11 @@ class LearningKernels(Protocol):
         `bias` (heads, L, L) is added to the scores."""
 
     def attention_back(
-        self, out: Tensor, qkv: Tensor, sizes: Tensor, heads: int, bias: Tensor | None, keys: Tensor, site: Site
-    ) -> tuple[Tensor, Tensor | None]:
-        """From the gradient of what it gave, that of qkv (N, 3H) and, with a bias, of all scores (B, heads, L, L)."""
+        self, out: Tensor, qkv: Tensor, sizes: Tensor, heads: int, bias: Tensor | None, keys: Tensor, site: Site,
+        of_scores: Tensor | None,
+    ) -> Tensor:  # fmt: skip
+        """From the gradient of what it gave, that of qkv (N, 3H), in its place, and where there is room for it, that of all
+        scores (B, heads, L, L)."""
 
     def add_norm(self, change: Tensor, to: Tensor, norm: nn.LayerNorm, keys: Tensor, site: Site, dtype: torch.dtype) -> Normed:
         """The normalised sum of what is left of `change` and `to`."""

@@ -53,6 +53,6 @@ def try_out(kernels: Fused, size: int, empty: Tensor) -> None:
         torch.full((1,), LONGEST, device=empty.device, dtype=torch.int32),
         torch.zeros_like(empty[0, :2], dtype=torch.int32),
     )
-    kernels.learning.attention_back(qkv[:, :size].contiguous(), qkv, sizes, 1, None, keys, Site(0.1, 0))
+    kernels.learning.attention_back(qkv[:, :size].contiguous(), qkv, sizes, 1, None, keys, Site(0.1, 0), None)
     state = empty[:, :size].contiguous()
     kernels.packed.add_norm(state, state, nn.LayerNorm(size, device=empty.device), None)

@@ -49,9 +49,11 @@ def _attention(
 
 @triton.jit(do_not_specialize=["length", "site", "threshold"])
 def _attention_back(
-    out, qkv, joined, of_bias, sizes, bias, keys, length, site, threshold, kept_scale, score_scale,
-    HEADS: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr, BIASED: tl.constexpr, PRECISION: tl.constexpr,
+    out, qkv, of_bias, sizes, bias, keys, length, site, threshold, kept_scale, score_scale,
+    HEADS: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr, BIASED: tl.constexpr, TOLD: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):  # fmt: skip
+    """What a program reads, no other does, so that it can write its results there when it has read all."""
     row, head = tl.program_id(0), tl.program_id(1)
     width: tl.constexpr = HEADS * SIZE
     place = tl.arange(0, BLOCK)
@@ -78,14 +80,15 @@ def _attention_back(
     of_weights = tl.where(stays, of_weights * kept_scale, 0.0)
     of_scores = weights * (of_weights - tl.sum(weights * of_weights, 1)[:, None])
     of_scores = tl.where(inside, of_scores, 0.0)
-    if BIASED:
+    if TOLD:
         tl.store(of_bias + row * HEADS * length * length + pair, of_scores, mask=both)
     of_scores = (of_scores * score_scale).to(value.dtype)
     of_query = tl.dot(of_scores, key, input_precision=PRECISION)
     of_key = tl.dot(tl.trans(of_scores), query, input_precision=PRECISION)
-    tl.store(joined + offset, of_query.to(value.dtype), mask=inside)
-    tl.store(joined + offset + width, of_key.to(value.dtype), mask=inside)
-    tl.store(joined + offset + 2 * width, of_value.to(value.dtype), mask=inside)
+    tl.debug_barrier()  # all threads have read
+    tl.store(qkv + offset, of_query.to(value.dtype), mask=inside)
+    tl.store(qkv + offset + width, of_key.to(value.dtype), mask=inside)
+    tl.store(qkv + offset + 2 * width, of_value.to(value.dtype), mask=inside)
 
 
 @triton.jit(do_not_specialize=["count", "site", "threshold"])
@@ -185,19 +188,17 @@ def attention(qkv: Tensor, sizes: Tensor, heads: int, bias: Tensor | None, keys:
 
 
 def attention_back(
-    out: Tensor, qkv: Tensor, sizes: Tensor, heads: int, bias: Tensor | None, keys: Tensor, site: Site
-) -> tuple[Tensor, Tensor | None]:
+    out: Tensor, qkv: Tensor, sizes: Tensor, heads: int, bias: Tensor | None, keys: Tensor, site: Site, of_scores: Tensor | None
+) -> Tensor:
     rows, size, drop = len(sizes), qkv.shape[1] // 3 // heads, site.drop
     length = len(qkv) // rows
-    joined = torch.empty_like(qkv)
-    of_bias = None if bias is None else bias.new_empty(rows, heads, length, length)
     block = max(16, triton.next_power_of_2(length))
     _attention_back[(rows, heads)](
-        out, qkv, joined, qkv if of_bias is None else of_bias, sizes, qkv if bias is None else bias, keys, length,
+        out, qkv, qkv if of_scores is None else of_scores, sizes, qkv if bias is None else bias, keys, length,
         drop.keys[0], drop.threshold, drop.scale, size**-0.5, HEADS=heads, SIZE=size, BLOCK=block, BIASED=bias is not None,
-        PRECISION=PRECISION[qkv.dtype], num_warps=_ATTENTION_WARPS[block], num_stages=1,
+        TOLD=of_scores is not None, PRECISION=PRECISION[qkv.dtype], num_warps=_ATTENTION_WARPS[block], num_stages=1,
     )  # fmt: skip
-    return joined, of_bias
+    return qkv
 
 
 def add_norm(change: Tensor, to: Tensor, norm: nn.LayerNorm, keys: Tensor, site: Site, dtype: torch.dtype) -> Normed:
@@ -223,7 +224,7 @@ def add_norm_back(out: Tensor, normed: Normed, norm: nn.LayerNorm, keys: Tensor,
         out, normed.normal, normed.inverse, norm.weight, keys, change, to, sums, count, drop.keys[0], drop.threshold,
         drop.scale, turns, WIDTH=width, HALF=half, BLOCK=block, ROWS=rows, num_warps=NORM_WARPS,
     )  # fmt: skip
-    return NormedBack(change, to, sums.sum(0))
+    return NormedBack(change, to, sums)
 
 
 def _tile(width: int) -> tuple[int, int, int]:

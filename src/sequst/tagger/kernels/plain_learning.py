@@ -46,17 +46,18 @@ def attention(qkv: Tensor, sizes: Tensor, heads: int, bias: Tensor | None, keys:
 
 
 def attention_back(
-    out: Tensor, qkv: Tensor, sizes: Tensor, heads: int, bias: Tensor | None, keys: Tensor, site: Site
-) -> tuple[Tensor, Tensor | None]:
+    out: Tensor, qkv: Tensor, sizes: Tensor, heads: int, bias: Tensor | None, keys: Tensor, site: Site, of_scores: Tensor | None
+) -> Tensor:
     query, key, value, weights = _seen(qkv, sizes, heads, bias)
     kept = kept_weights(weights.shape, keys, site)
     of_out = out.float().view(len(sizes), -1, heads, value.shape[-1]).transpose(1, 2)
     of_weights = of_out @ value.transpose(2, 3) * kept
-    of_scores = weights * (of_weights - (weights * of_weights).sum(-1, keepdim=True))
+    slopes = weights * (of_weights - (weights * of_weights).sum(-1, keepdim=True))
+    if of_scores is not None:
+        of_scores.copy_(slopes)
     scale = query.shape[-1] ** -0.5
-    parts = of_scores @ key * scale, of_scores.transpose(2, 3) @ query * scale, (weights * kept).transpose(2, 3) @ of_out
-    joined = torch.stack(parts).permute(1, 3, 0, 2, 4).reshape(qkv.shape)
-    return joined.to(qkv.dtype), None if bias is None else of_scores
+    parts = slopes @ key * scale, slopes.transpose(2, 3) @ query * scale, (weights * kept).transpose(2, 3) @ of_out
+    return qkv.copy_(torch.stack(parts).permute(1, 3, 0, 2, 4).reshape(qkv.shape))
 
 
 def add_norm(change: Tensor, to: Tensor, norm: nn.LayerNorm, keys: Tensor, site: Site, dtype: torch.dtype) -> Normed:
@@ -73,4 +74,4 @@ def add_norm_back(out: Tensor, normed: Normed, norm: nn.LayerNorm, keys: Tensor,
     to = normed.inverse.unsqueeze(-1) * (of_normal - of_normal.mean(-1, keepdim=True) - normal * along)
     change = to * kept_features(to.shape, keys, site)
     sums = torch.stack([(out.float() * normal).sum(0), out.float().sum(0), change.sum(0)])
-    return NormedBack(change.to(dtype), to.to(dtype), sums)
+    return NormedBack(change.to(dtype), to.to(dtype), sums.unsqueeze(0))
