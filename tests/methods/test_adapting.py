@@ -117,7 +117,7 @@ def test_gradients_of_reading_are_the_same_every_time(length: int, tiny_encoder:
     transformers.MPNetModel(config).save_pretrained(tmp_path)
     transformers.AutoTokenizer.from_pretrained(tiny_encoder).save_pretrained(tmp_path)
     tagger = Tagger.from_encoder(str(tmp_path), ["O"], seed=1).to("cuda")
-    objective, way = HiddenWords(tagger, 0.15), tagger.encoder.learning()
+    objective, way = HiddenWords(tagger, 0.15), tagger.encoder.learning(torch.bfloat16)
     assert objective.nets is not None
     objective.nets.to("cuda")
     noise = torch.Generator().manual_seed(3)

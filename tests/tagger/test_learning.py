@@ -181,7 +181,7 @@ def test_an_encoder_goes_another_way_only_where_it_is_told_to(tiny_encoder: str)
     encoder.take_way(None)
     way.takes = lambda batch: True
     assert not goes(True)
-    within = encoder.learning()
+    within = encoder.learning(torch.bfloat16)
     for _ in range(2):  # as often as it is entered; here there is no faster way
         with within:
             assert not goes(True)
@@ -244,7 +244,8 @@ def learning_kernels_agree(
 @pytest.mark.parametrize("rate", [0.0, 0.1])
 @pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize(
-    ("dtype", "length"), [(torch.bfloat16, 16), (torch.bfloat16, 32), (torch.bfloat16, 64), (torch.float32, 21)]
+    ("dtype", "length"),
+    [(torch.bfloat16, 16), (torch.bfloat16, 32), (torch.bfloat16, 64), (torch.float32, 21), (torch.float32, 64)],
 )
 def test_fused_kernels_compute_what_the_plain_ones_do(dtype: torch.dtype, length: int, biased: bool, rate: float) -> None:
     learning_kernels_agree("cuda", dtype, length, biased, rate)
@@ -284,6 +285,25 @@ def test_attention_is_the_same_every_time(length: int) -> None:
         for one, other in zip(first, once(), strict=True):
             differs += (one != other).sum()
     assert differs == 0
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", MODELS)
+def test_in_full_precision_gradients_are_those_of_transformers(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SMALL, "num_attention_heads", 2)
+    model = model_of(kind)
+    batch = batch_of((9, 4, 7)).to(torch.device("cuda"))
+    without_dropout(model)
+    model.to("cuda").train()
+    forward = Learning.of(Layers.of(model), torch.float32)
+    assert forward is not None
+    assert forward.takes(batch)
+    with torch.autocast("cuda", torch.bfloat16):
+        assert not forward.takes(batch)
+    exact = gradients(model, model(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits, batch)
+    ours = gradients(model, forward.states(batch), batch)
+    alike({name: ours[name] for name, each in exact.items() if each.abs().max() > 1e-3},
+          {name: each for name, each in exact.items() if each.abs().max() > 1e-3}, 1e-4)  # fmt: skip
 
 
 @pytest.mark.gpu

@@ -104,14 +104,12 @@ def test_both_sides_of_vat_see_the_same_masks(wide_encoder: str, split: Split) -
         assert not torch.allclose(found[0], found[2], atol=1e-2)
 
 
-@pytest.mark.parametrize("way", ["transformers", "fast"])
-def test_in_half_precision_vat_goes_the_same_way(way: str, wide_encoder: str, split: Split) -> None:
-    """The direction that moves predictions most, in bf16 and in fp32."""
+def test_by_the_fast_way_vat_finds_the_same_direction(wide_encoder: str, split: Split) -> None:
+    """The one that moves predictions most; in fp32, for what bf16 rounds off is as large as what is looked at."""
     from sequst.methods.vat import constant, word_divergence
     from sequst.objectives.adversarial import adversarial_direction, mean_norm
     from sequst.tagger.batches import collate
     from sequst.tagger.tagger import Tagger
-    from sequst.uncertainty.mc_dropout import same_dropout
 
     text = [s.words for s in split.dev]
     tagger = Tagger.from_encoder(wide_encoder, ["O", "B-X", "I-X"], text=text, seed=1).to("cuda").train()
@@ -121,27 +119,19 @@ def test_in_half_precision_vat_goes_the_same_way(way: str, wide_encoder: str, sp
     with torch.no_grad():
         tagger.head.linear.weight.normal_()  # predictions that depend on something
     batch = collate(tagger.splitter.windows(text), list(range(16)), tagger.pad_id).to(tagger.device)
-    embeddings = tagger.embeddings(batch)
-    mask = batch.attention_mask.float()
-    size = mean_norm(embeddings, mask)
+    embeddings, mask = tagger.embeddings(batch), batch.attention_mask.float()
+    clean = tagger.head.scores(tagger.hidden(batch, embeddings)).detach()
 
-    def direction(half: bool) -> torch.Tensor:
-        fast = tagger.encoder.learning() if half and way == "fast" else contextlib.nullcontext()
-        with torch.autocast("cuda", torch.bfloat16, enabled=half), fast:
-            with same_dropout(tagger, 1):
-                clean = tagger.head.scores(tagger.hidden(batch, embeddings)).detach()
+    def apart(inputs: torch.Tensor) -> torch.Tensor:
+        return word_divergence(tagger, batch, clean, tagger.head.scores(tagger.hidden(batch, inputs)))
 
-            def apart(inputs: torch.Tensor) -> torch.Tensor:
-                return word_divergence(tagger, batch, clean, tagger.head.scores(tagger.hidden(batch, inputs)))
-
-            with constant(tagger):
-                rng = torch.Generator("cuda").manual_seed(2)
-                return adversarial_direction(embeddings, mask, apart, rng, 0.1 * size)
-
-    one, other = direction(half=False), direction(half=True)
-    alike = (one * other).flatten(1).sum(1)  # cosines
-    print(way, alike.min().item(), alike.mean().item())
-    assert alike.mean() > 0.8
+    found = []
+    for fast in (False, True):
+        rng = torch.Generator("cuda").manual_seed(2)
+        with constant(tagger), tagger.encoder.learning(torch.float32) if fast else contextlib.nullcontext():
+            assert tagger.encoder.is_fast == fast
+            found.append(adversarial_direction(embeddings, mask, apart, rng, 0.1 * mean_norm(embeddings, mask)))
+    assert (found[0] * found[1]).flatten(1).sum(1).min() > 0.99  # cosines
 
 
 @pytest.mark.parametrize("method", ["vat", "seqvat", "cvt", "metast"])
@@ -150,7 +140,13 @@ def test_recorded_or_not_steps_are_the_same(
 ) -> None:
     """Of methods whose steps are recorded now and then."""
     short = {"min_steps": 30, "epochs": 0.1}
-    options: dict[str, Any] = {"teacher": short, "student": short, "retune": short, "max_rounds": 1, "device": "cuda"}
+    options: dict[str, Any] = {
+        "teacher": {**short, "min_steps": 60},
+        "student": short,
+        "retune": short,
+        "max_rounds": 1,
+        "device": "cuda",
+    }
     options |= {"unlabeled": split.unlabeled[:40], "dev": split.dev, "method": method, "encoder": wide_encoder}
     options |= {"vat": {"warmup": 0.5}, "metast": {"warmup": 0.5, "refresh": 5}, "adapt": False}
     replays = calls_of(torch.cuda.CUDAGraph, "replay", monkeypatch)
@@ -172,7 +168,13 @@ def test_recorded_or_not_steps_are_the_same(
 def test_the_same_numbers_twice(method: str, encoder: str, head: str, tmp_path: Path, wide_encoder: str, split: Split) -> None:
     encoder = wide_encoder if encoder == "transformer" else encoder
     short = {"min_steps": 10, "epochs": 0.1}
-    options: dict[str, Any] = {"teacher": short, "student": short, "retune": short, "max_rounds": 1, "device": "cuda"}
+    options: dict[str, Any] = {
+        "teacher": {**short, "min_steps": 60},
+        "student": short,
+        "retune": short,
+        "max_rounds": 1,
+        "device": "cuda",
+    }
     options |= {"unlabeled": split.unlabeled[:40], "dev": split.dev, "method": method, "encoder": encoder, "head": head}
     first, second = (train(split.labeled, tmp_path / str(i), keep="student", **options).tagger.state_dict() for i in range(2))
     assert all(torch.equal(first[name], second[name]) for name in first)

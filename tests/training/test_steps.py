@@ -183,7 +183,7 @@ def test_a_phase_that_is_resumed_and_diverges_leaves_good_weights(tiny_encoder: 
 def test_padding_stays_within_the_bound_of_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
     tagger: Any = SimpleNamespace(max_length=512, pad_id=0)
-    accelerator = SimpleNamespace(mixed_precision="no")
+    accelerator = SimpleNamespace(mixed_precision="fp16")
     steps = ReplayedSteps(tagger, None, None, None, accelerator, None, rows=128, tokens=16384)
     for length, count, rows in ((500, 32, 32), (512, 32, 33), (500, 20, 32), (20, 100, 128), (20, 128, 128), (32, 128, 129)):
         windows = [Window(0, 0, [1] * length, [1], (0, 1)) for _ in range(count)]
@@ -210,7 +210,7 @@ def test_a_shape_is_recorded_when_a_step_like_it_was_taken(monkeypatch: pytest.M
     monkeypatch.setattr(ReplayedSteps, "_record", recorded)
     tagger: Any = SimpleNamespace(max_length=64, pad_id=0, device=torch.device("cpu"))
     objective: Any = SimpleNamespace(stage=0, recordable=True)
-    steps = ReplayedSteps(tagger, objective, None, None, SimpleNamespace(mixed_precision="no"), None, rows=2, tokens=16384)
+    steps = ReplayedSteps(tagger, objective, None, None, SimpleNamespace(mixed_precision="fp16"), None, rows=2, tokens=16384)
     batches = {length: collate([Window(0, 0, [1] * length, [1], (0, 1))], [0], 0) for length in (10, 20)}
     for length in (10, 10, 20, 10):
         steps.take(batches[length])
@@ -319,7 +319,8 @@ def test_replayed_steps_are_the_steps(
         assert not replays
         fast = trained(make, recorded=True, save=functools.partial(keep, saved), save_every=0)
         assert len(replays) > 30
-        assert bool(fast_ways) == bool(updates) == (precision == "bf16")
+        assert fast_ways
+        assert updates
         assert equal(plain, fast)
         assert equal(fast, trained(make, recorded=True, state=saved[1]))
         replays.clear()

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+import torch
 from torch import Tensor, nn
 
 from sequst.tagger.batches import Batch
@@ -66,9 +67,9 @@ class Encoder(nn.Module):
         """Whether it goes a faster way now, by kernels of Triton."""
         return False
 
-    def learning(self) -> Way:
-        """A way that may be faster, for the device where the encoder is now. It has first derivatives alone, and goes by the
-        encoder's own weights, whatever stands in their place."""
+    def learning(self, dtype: torch.dtype) -> Way:
+        """A way that may be faster, for the device where the encoder is now, with products in this precision. It has first
+        derivatives alone, and goes by the encoder's own weights, whatever stands in their place."""
         return Way()
 
     def save(self, folder: Path, classifier: nn.Linear) -> None:

@@ -1,8 +1,8 @@
 """A forward of the BERT family that learns, for a GPU: a step of few sentences takes as long as it has kernels; here are few.
 
-A layer is 8 of them and its gradient some 14; transformers and autograd make 150 of it. States and products are in bf16, sums,
-normalisation, softmax and the gradients of weights in fp32. The gradient of a layer is written by hand: it is tested against
-autograd's. Other architectures, longer rows and other precisions go through transformers.
+A layer is 8 of them and its gradient some 14; transformers and autograd make 150 of it. States and products are in bf16 where
+training is, and sums, normalisation, softmax and the gradients of weights in fp32. The gradient of a layer is written by hand:
+it is tested against autograd's. Other architectures and longer rows go through transformers.
 """
 
 from __future__ import annotations
@@ -66,17 +66,17 @@ class Learning:
         self._layers = [self._prepared(layer, number) for number, layer in enumerate(known.layers)]
 
     @classmethod
-    def of(cls, known: Layers | None) -> Learning | None:
-        """Where its kernels run."""
+    def of(cls, known: Layers | None, dtype: torch.dtype = torch.bfloat16) -> Learning | None:
+        """Where its kernels run; in bf16 or fp32."""
         if known is None or known.base.device.type != "cuda" or not known.gelu or not hasattr(torch.ops.aten.bmm, "dtype"):
             return None
-        kernels = fused_kernels(known)
-        return None if kernels is None else cls(known, kernels.learning, torch.bfloat16)
+        kernels = fused_kernels(known, dtype)
+        return None if kernels is None else cls(known, kernels.learning, dtype)
 
     def takes(self, batch: Batch) -> bool:
-        """Whether it is this forward's to do: rows that are short enough, gradients that are asked for, autocast to bf16."""
-        half = torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda") == self._dtype
-        return half and torch.is_grad_enabled() and batch.input_ids.shape[1] <= LONGEST
+        """Whether it is this forward's to do: rows that are short enough, gradients that are asked for, in this precision."""
+        asked = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else torch.float32
+        return asked == self._dtype and torch.is_grad_enabled() and batch.input_ids.shape[1] <= LONGEST
 
     @torch.no_grad()
     def refresh(self) -> None:

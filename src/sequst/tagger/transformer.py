@@ -94,8 +94,8 @@ class Transformer(Encoder):
     def is_fast(self) -> bool:
         return self._learning is not None
 
-    def learning(self) -> Way:
-        way = Learning.of(self.known_layers())
+    def learning(self, dtype: torch.dtype) -> Way:
+        way = Learning.of(self.known_layers(), dtype)
         return Way() if way is None else _Fast(self, way)
 
     def take_way(self, way: Learning | None) -> None:

@@ -85,10 +85,11 @@ def _moved(gradient, weight, first, second, scale, rate, decay, one, two, BETA1:
 @triton.jit(do_not_specialize=["count"])
 def _update(
     gradients, weights, firsts, seconds, copies, sizes, rates, decays, told, corrections, owners, begins, count, epsilon,
-    BETA1: tl.constexpr, BETA2: tl.constexpr, PIECE: tl.constexpr, BLOCK: tl.constexpr,
+    BETA1: tl.constexpr, BETA2: tl.constexpr, PIECE: tl.constexpr, BLOCK: tl.constexpr, HALF: tl.constexpr,
 ):  # fmt: skip
     owner, begin = tl.load(owners + tl.program_id(0)), tl.load(begins + tl.program_id(0))
     size, gradient = tl.load(sizes + owner), tl.load(gradients + owner)
+    copied: tl.constexpr = tl.bfloat16 if HALF else tl.float32
     if gradient != 0:
         weight, first, second = tl.load(weights + owner), tl.load(firsts + owner), tl.load(seconds + owner)
         copy = tl.load(copies + owner)
@@ -108,7 +109,7 @@ def _update(
                 tl.store(_at(first, place, tl.float32), mean)
                 tl.store(_at(second, place, tl.float32), square)
                 if copy != 0:
-                    tl.store(_at(copy, place, tl.bfloat16), new.to(tl.bfloat16))
+                    tl.store(_at(copy, place, copied), new.to(copied))
         else:
             for rest in range(0, (size - begin).to(tl.int32), BLOCK):
                 place = begin + rest + tl.arange(0, BLOCK)
@@ -122,14 +123,14 @@ def _update(
                 tl.store(_at(first, place, tl.float32), mean, mask=known)
                 tl.store(_at(second, place, tl.float32), square, mask=known)
                 if copy != 0:
-                    tl.store(_at(copy, place, tl.bfloat16), new.to(tl.bfloat16), mask=known)
+                    tl.store(_at(copy, place, copied), new.to(copied), mask=known)
 
 
 class FusedAdamW:
     """The step of an AdamW whose state is there; it stays the optimizer's, to be saved and gone on with."""
 
     def __init__(self, optimizer: torch.optim.Optimizer, copies: Mapping[Tensor, Tensor], max_norm: float) -> None:
-        """`copies` in bf16 are kept of some weights. Rates are tensors on the device of the weights."""
+        """`copies` in bf16 or fp32 are kept of some weights. Rates are tensors on the device of the weights."""
         self._max_norm = max_norm
         self.weights: list[Tensor] = []
         self._stateless: list[Tensor] = []
@@ -149,10 +150,11 @@ class FusedAdamW:
             state["step"] = step
         self._firsts, self._seconds = [state["exp_avg"] for state in states], [state["exp_avg_sq"] for state in states]
         self._rates, self._copies = rates, [copies.get(weight) for weight in self.weights]  # not to be freed
+        self._half = any(copy is not None and copy.dtype == torch.bfloat16 for copy in self._copies)
         tables = (self.weights, self._firsts, self._seconds, self._copies, rates)
         self._tables = [_addresses(table).to(device) for table in tables]
         self.fits = all(map(_fits, (*self.weights, *self._firsts, *self._seconds))) and all(
-            copy is None or _fits(copy, torch.bfloat16) for copy in self._copies
+            copy is None or _fits(copy, torch.bfloat16 if self._half else torch.float32) for copy in self._copies
         )
         """Whether weights and copies are as the kernels take them."""
         self._decays = torch.tensor(decays, device=device, dtype=torch.float32)
@@ -188,6 +190,7 @@ class FusedAdamW:
         _update[(pieces,)](
             table, weights, firsts, seconds, copies, self._sizes, rates, self._decays, told, self._corrections, self._owners,
             self._begins, count, self._epsilon, BETA1=self._betas[0], BETA2=self._betas[1], PIECE=PIECE, BLOCK=BLOCK,
+            HALF=self._half,
         )  # fmt: skip
         return told[0]
 

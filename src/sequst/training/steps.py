@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_PRECISIONS = {"no": torch.float32, "bf16": torch.bfloat16}
+
 
 class Taken(NamedTuple):
     """What a step tells: its loss, the norm of its gradients, and what the objective reports; on the device, not waited for."""
@@ -87,8 +89,9 @@ class ReplayedSteps(Steps):
         self._states = 0
         self._table: Tensor | None = None
         self._addresses: Tensor | None = None
-        if self._accelerator.mixed_precision == "bf16":
-            self._way = self._tagger.encoder.learning()
+        precision = _PRECISIONS.get(self._accelerator.mixed_precision)
+        if precision is not None:
+            self._way = self._tagger.encoder.learning(precision)
             self._know_state()
 
     @staticmethod

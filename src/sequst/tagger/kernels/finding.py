@@ -23,14 +23,14 @@ class Fused(NamedTuple):
     learning: LearningKernels
 
 
-def fused_kernels(known: Layers) -> Fused | None:
-    """Those for a model on a GPU, where heads are of a size that they take, and they run."""
+def fused_kernels(known: Layers, dtype: torch.dtype = torch.bfloat16) -> Fused | None:
+    """Those for a model on a GPU, where heads are of a size that they take, and they run in this precision."""
     size = known.width // known.heads
-    return None if size & (size - 1) or not 16 <= size <= 128 else _tried(known.base.device, size)
+    return None if size & (size - 1) or not 16 <= size <= 128 else _tried(known.base.device, size, dtype)
 
 
 @functools.cache
-def _tried(device: torch.device, size: int) -> Fused | None:
+def _tried(device: torch.device, size: int, dtype: torch.dtype) -> Fused | None:
     """Where Triton is there and kernels run: they need a C compiler, and an Ampere GPU or newer."""
     if torch.cuda.get_device_capability(device) < (8, 0) or not importlib.util.find_spec("triton"):
         return None
@@ -38,7 +38,7 @@ def _tried(device: torch.device, size: int) -> Fused | None:
 
     try:
         with torch.cuda.device(device):
-            try_out(Fused(fused, fused_learning), size, torch.zeros(1, 3 * size, device=device, dtype=torch.bfloat16))
+            try_out(Fused(fused, fused_learning), size, torch.zeros(1, 3 * size, device=device, dtype=dtype))
     except Exception as error:  # a compiler may fail in any way
         log.warning("training and MC dropout take slower ways: Triton does not work (%s: %s)", type(error).__name__, error)
         return None

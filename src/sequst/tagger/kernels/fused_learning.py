@@ -174,6 +174,11 @@ def _add_norm_back(
     tl.store(mine + 2 * WIDTH + HALF, change_two, mask=further)
 
 
+def _warps(block: int, dtype: torch.dtype) -> int:
+    """Warps of attention: products in fp32 are none of the tensor cores'."""
+    return 4 if dtype == torch.float32 else _ATTENTION_WARPS[block]
+
+
 def attention(qkv: Tensor, sizes: Tensor, heads: int, bias: Tensor | None, keys: Tensor, site: Site) -> Tensor:
     rows, size, drop = len(sizes), qkv.shape[1] // 3 // heads, site.drop
     length = len(qkv) // rows
@@ -182,7 +187,7 @@ def attention(qkv: Tensor, sizes: Tensor, heads: int, bias: Tensor | None, keys:
     _attention[(rows, heads)](
         qkv, out, sizes, qkv if bias is None else bias, keys, length, drop.keys[0], drop.threshold, drop.scale, size**-0.5,
         HEADS=heads, SIZE=size, BLOCK=block, BIASED=bias is not None, PRECISION=PRECISION[qkv.dtype],
-        num_warps=_ATTENTION_WARPS[block], num_stages=1,
+        num_warps=_warps(block, qkv.dtype), num_stages=1,
     )  # fmt: skip
     return out
 
@@ -196,7 +201,7 @@ def attention_back(
     _attention_back[(rows, heads)](
         out, qkv, qkv if of_scores is None else of_scores, sizes, qkv if bias is None else bias, keys, length,
         drop.keys[0], drop.threshold, drop.scale, size**-0.5, HEADS=heads, SIZE=size, BLOCK=block, BIASED=bias is not None,
-        TOLD=of_scores is not None, PRECISION=PRECISION[qkv.dtype], num_warps=_ATTENTION_WARPS[block], num_stages=1,
+        TOLD=of_scores is not None, PRECISION=PRECISION[qkv.dtype], num_warps=_warps(block, qkv.dtype), num_stages=1,
     )  # fmt: skip
     return qkv
 
