@@ -19,9 +19,11 @@ import sequst
 from sequst.corpus.sampling import Split
 from sequst.corpus.writing import write_sentences
 from sequst.errors import SequstError, UsageError
+from sequst.methods import running
 from sequst.methods.finetune import LabelledWords
 from sequst.methods.registry import METHODS, Method, find_method
-from sequst.methods.running import _command, _located, _looks_at_differences, resume, train
+from sequst.methods.running import _command, _located, resume, train
+from sequst.tagger.batches import Batch
 from sequst.tagger.tagger import Tagger
 from sequst.training import device as device_module
 from sequst.training.data import DataFile
@@ -29,7 +31,8 @@ from sequst.training.device import make_accelerator, resolve_precision
 from sequst.training.directory import RunDirectory
 from sequst.training.progress import Silent
 from sequst.training.run import Run
-from sequst.training.settings import MetaSt, Settings
+from sequst.training.settings import Settings
+from sequst.training.steps import Steps, Taken
 
 SHORT = {"min_steps": 24, "epochs": 1, "evaluations": 4, "learning_rate": 1e-3}
 
@@ -461,20 +464,49 @@ def test_precision_follows_the_machine_and_the_size(
     monkeypatch.setattr(device_module, "has_bf16", lambda device: has)
     monkeypatch.setattr(device_module, "Accelerator", lambda mixed_precision, cpu: asked.append(mixed_precision))
     sizes = (1_000_000, 22_000_000, 110_000_000)
-    assert [resolve_precision(Settings(), size, differences=False) for size in sizes] == found
-    assert resolve_precision(Settings(), 110_000_000, differences=True) == "fp32"
-    assert resolve_precision(Settings(encoder="bilstm"), 110_000_000, differences=False) == "fp32"
-    assert resolve_precision(Settings(precision="bf16"), 1, differences=True) == "bf16"
+    assert [resolve_precision(Settings(), size) for size in sizes] == found
+    assert resolve_precision(Settings(encoder="bilstm"), 110_000_000) == "fp32"
+    assert resolve_precision(Settings(precision="bf16"), 1) == "bf16"
     for precision in ("fp32", "bf16"):
         make_accelerator(Settings(), precision)
     torch.use_deterministic_algorithms(False)
     assert asked == ["no", "bf16"]
 
 
-def test_methods_that_look_at_small_differences() -> None:
-    expected = {"vat", "seqvat"}
-    for settings, more in ((Settings(), set[str]()), (Settings(metast=MetaSt(first_order=True)), {"metast"})):
-        assert {name for name, method in METHODS.items() if _looks_at_differences(method, settings)} == expected | more
+@pytest.mark.parametrize("precision", ["auto", "bf16"])
+def test_phases_that_look_at_small_differences_are_in_fp32(
+    precision: str, split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the others are in, unless it was asked for by name."""
+    monkeypatch.setattr(running, "resolve_precision", lambda settings, parameters: "bf16")
+    monkeypatch.setattr("sequst.training.encoder.require_bf16", lambda *_: None)
+    seen: dict[str, set[torch.dtype]] = {}
+    step = Steps._take
+
+    def watched(steps: Steps, batch: Batch) -> Taken:
+        objective = type(steps._objective).__name__
+        hook = steps._tagger.head.linear.register_forward_hook(
+            lambda module, inputs, out: seen.setdefault(objective, set()).add(out.dtype)
+        )
+        try:
+            return step(steps, batch)
+        finally:
+            hook.remove()
+
+    monkeypatch.setattr(Steps, "_take", watched)
+    short = {"min_steps": 2, "epochs": 0.01}
+    options: dict[str, Any] = {"unlabeled": split.unlabeled[:20], "encoder": tiny_encoder, "precision": precision}
+    options |= {"teacher": {**short, "min_steps": 60}, "student": short, "retune": short, "max_rounds": 1}
+    half, exact = {torch.bfloat16}, {torch.float32 if precision == "auto" else torch.bfloat16}
+    for method, first_order, phases in (
+        ("vat", False, {"LabelledAndAdversarial": exact}),
+        ("metast", False, {"LabelledWords": half, "PseudoLabelledWords": half}),
+        ("metast", True, {"LabelledWords": half, "PseudoLabelledWords": exact}),
+    ):
+        seen.clear()
+        more = {"metast": {"first_order": first_order, "warmup": 0.0}}
+        train(split.labeled, tmp_path / f"{method}{first_order}", method=method, **options, **more)
+        assert seen == phases
 
 
 def test_bf16_where_there_is_none(split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

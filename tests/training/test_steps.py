@@ -145,6 +145,7 @@ def test_only_what_depends_on_its_batch_alone_is_recorded() -> None:
     assert told(object.__new__(CrossViews), warmup=0.25) == [recorded, recorded] + [recorded, fast] * 3
     weigher = object.__new__(MetaWeigher)
     weigher._settings, weigher.nets = SimpleNamespace(warmup=0.5, refresh=2), torch.nn.Linear(1, 1)  # type: ignore[assignment]
+    weigher.exact = False
     weighed = PseudoLabelledWords(CrossEntropy(), weigher=weigher)
     assert told(weighed) == [neither, recorded] * 2 + [neither] * 4
 
@@ -154,7 +155,7 @@ def test_words_of_other_text_are_learnt_too() -> None:
     from sequst.methods.cvt import CrossViews
     from sequst.methods.vat import LabelledAndAdversarial
 
-    weighed = PseudoLabelledWords(CrossEntropy(), weigher=SimpleNamespace(nets=torch.nn.Linear(1, 1)))  # type: ignore[arg-type]
+    weighed = PseudoLabelledWords(CrossEntropy(), weigher=SimpleNamespace(nets=torch.nn.Linear(1, 1), exact=False))  # type: ignore[arg-type]
     assert LabelledWords().reads_batch_alone
     assert PseudoLabelledWords(CrossEntropy()).reads_batch_alone
     assert not any(each.reads_batch_alone for each in (LabelledAndAdversarial, CrossViews, weighed))
@@ -184,7 +185,7 @@ def test_padding_stays_within_the_bound_of_tokens(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
     tagger: Any = SimpleNamespace(max_length=512, pad_id=0)
     accelerator = SimpleNamespace(mixed_precision="fp16")
-    steps = ReplayedSteps(tagger, None, None, None, accelerator, None, rows=128, tokens=16384)
+    steps = ReplayedSteps(tagger, LabelledWords(), None, None, accelerator, None, rows=128, tokens=16384)
     for length, count, rows in ((500, 32, 32), (512, 32, 33), (500, 20, 32), (20, 100, 128), (20, 128, 128), (32, 128, 129)):
         windows = [Window(0, 0, [1] * length, [1], (0, 1)) for _ in range(count)]
         batch = steps._padded(collate(windows, list(range(count)), 0))
@@ -209,7 +210,7 @@ def test_a_shape_is_recorded_when_a_step_like_it_was_taken(monkeypatch: pytest.M
     monkeypatch.setattr(Steps, "take", taken)
     monkeypatch.setattr(ReplayedSteps, "_record", recorded)
     tagger: Any = SimpleNamespace(max_length=64, pad_id=0, device=torch.device("cpu"))
-    objective: Any = SimpleNamespace(stage=0, recordable=True)
+    objective: Any = SimpleNamespace(stage=0, recordable=True, exact=False)
     steps = ReplayedSteps(tagger, objective, None, None, SimpleNamespace(mixed_precision="fp16"), None, rows=2, tokens=16384)
     batches = {length: collate([Window(0, 0, [1] * length, [1], (0, 1))], [0], 0) for length in (10, 20)}
     for length in (10, 10, 20, 10):

@@ -79,6 +79,7 @@ class MetaWeigher:
     def __init__(self, run: Run, labelled: Examples, seed: int) -> None:
         self._settings, self._labelled, self._seed = run.settings.metast, labelled, seed
         self.nets = LossDecay(len(labelled.windows))
+        self.exact = self._settings.first_order and run.settings.precision == "auto"
         self._step, self._done = 0, 0.0
 
     def begin_step(self, step: int, steps: int) -> None:

@@ -99,7 +99,7 @@ def train(
         if settings.bilstm.vectors and settings.encoder != BILSTM:
             progress.note(f"bilstm.vectors is not used: the encoder is {settings.encoder}, not bilstm")
         encoder = load_encoder(settings, method.perturbs)
-        precision = resolve_precision(settings, encoder.parameters, _looks_at_differences(method, settings))
+        precision = resolve_precision(settings, encoder.parameters)
         facts = {
             "sequst": __version__,
             "torch": torch.__version__,
@@ -132,11 +132,6 @@ def resume(path: str | Path, progress: Progress | None = None, tracker: Tracker 
     return _execute(directory, files, settings, method, load_data(files, settings), precision, progress, tracker)
 
 
-def _looks_at_differences(method: Method, settings: Settings) -> bool:
-    """Whether it goes by how a small step changes what comes out, which bf16 rounds away."""
-    return method.perturbs or (method.name == "metast" and settings.metast.first_order)
-
-
 def _as_before(directory: RunDirectory, settings: Settings, encoder: EncoderFacts, progress: Progress) -> str:
     """Threads and, which is returned, precision are those that the run began with. Other weights are refused; another machine
     or torch is told, for the numbers may then differ in their last digits."""
@@ -150,7 +145,7 @@ def _as_before(directory: RunDirectory, settings: Settings, encoder: EncoderFact
     device = pick_device(settings.device)
     began = facts.get("precision")
     if began is None:  # an older run: on a CPU all were in fp32
-        began = "fp32" if facts["device"] == "cpu" else resolve_precision(settings, encoder.parameters, False)
+        began = "fp32" if facts["device"] == "cpu" else resolve_precision(settings, encoder.parameters)
     precision = began if settings.precision == began or has_bf16(device) else "fp32"
     then = {**facts, "precision": began}
     for name, now in {"torch": torch.__version__, "device": str(device), "precision": precision}.items():

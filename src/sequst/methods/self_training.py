@@ -55,6 +55,10 @@ class Weigher(Protocol):
         """What it must remember to resume."""
 
     @property
+    def exact(self) -> bool:
+        """Whether it looks at differences that bf16 would round away."""
+
+    @property
     def idle(self) -> bool:
         """Whether in the step that has begun it looks at nothing: all selected words weigh alike."""
 
@@ -93,6 +97,7 @@ class PseudoLabelledWords(Objective):
         nets = {name: part.nets for name, part in parts.items() if part is not None}
         self.nets = nn.ModuleDict(nets) if nets else None
         self.fast_way = self.recordable = self.reads_batch_alone = weigher is None
+        self.exact = weigher is not None and weigher.exact
 
     def begin_step(self, step: int, steps: int) -> None:
         self._done = step / steps

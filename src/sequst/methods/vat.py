@@ -70,6 +70,7 @@ class LabelledAndAdversarial(LabelledWords):
         self._seed = derive(run.settings.seed, 0, "unlabelled")
         self._unlabelled = UnlabelledBatches(tagger, run.data.unlabeled, run.settings.teacher.batch_size, self._seed)
         self._step = 0
+        self.exact = run.settings.precision == "auto"
 
     reads_batch_alone = False
 

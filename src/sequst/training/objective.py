@@ -26,6 +26,8 @@ class Objective:
     it depends, `stage` tells."""
     stage: Hashable = None
     """Steps of one stage that may be recorded compute their loss in the same way."""
+    exact: bool = False
+    """Whether it goes by how a small step changes what comes out, which bf16 would round away: its steps are in fp32."""
     reads_batch_alone: bool = False
     """Whether its loss depends on no words but those of the batch: neither on other text, nor on what the encoder knows of
     other words. Then these alone are learnt."""

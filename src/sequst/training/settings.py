@@ -224,7 +224,7 @@ class Settings:
     """`auto` (a GPU where there is one), `cpu` or `cuda`."""
     precision: str = "auto"
     """`fp32`, `bf16`, or `auto`: bf16 where the machine has it and it pays, which is for transformers of 80 million parameters
-    and more on a GPU, of 10 million on a CPU, and methods that do not look at small differences; fp32 elsewhere."""
+    and more on a GPU, of 10 million on a CPU, and phases that do not look at small differences; fp32 elsewhere."""
     deterministic: bool = True
     """On a GPU, choose deterministic kernels, so that the same seed gives the same numbers there too."""
     checkpoint_seconds: float = 60.0

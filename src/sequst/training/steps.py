@@ -51,7 +51,8 @@ class Steps:
         return self._take(batch.to(self._tagger.device))
 
     def _take(self, batch: Batch) -> Taken:
-        with self._accelerator.autocast(), self._way if self._objective.fast_way else contextlib.nullcontext():
+        way = self._way if self._objective.fast_way else contextlib.nullcontext()
+        with contextlib.nullcontext() if self._objective.exact else self._accelerator.autocast(), way:
             loss, told = self._objective.loss(self._tagger, batch)
         self._accelerator.backward(loss)
         norm = self._update()
@@ -89,7 +90,7 @@ class ReplayedSteps(Steps):
         self._states = 0
         self._table: Tensor | None = None
         self._addresses: Tensor | None = None
-        precision = _PRECISIONS.get(self._accelerator.mixed_precision)
+        precision = _PRECISIONS.get("no" if self._objective.exact else self._accelerator.mixed_precision)
         if precision is not None:
             self._way = self._tagger.encoder.learning(precision)
             self._know_state()
