@@ -680,6 +680,30 @@ def test_the_pages_say_what_the_defaults_reach() -> None:
     assert "in three of the thirty pairs" in page
 
 
+def test_the_page_on_the_recipe_says_what_other_methods_reach() -> None:
+    import statistics
+
+    from sequst.experiments.results import read_results
+
+    page = (REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8")
+    found: dict[str, dict[str, float]] = {}
+    for name in ("best-10shot", "best-10shot-others"):
+        for line in read_results(REPOSITORY / f"results/{name}.jsonl"):
+            if line["seed"] == 12:
+                found.setdefault(line["method"], {})[line["dataset"]] = line["f1"]
+    names = {"finetune": "fine-tuning", "vat": "VAT", "seqvat": "SeqVAT", "cvt": "CVT", "sst": "SST", "sequst": "SeqUST"}
+    assert set(found) == set(names)
+    for method, name in names.items():
+        scores = [f"{found[method][each]:.2f}" if each in found[method] else "" for each in SETS]
+        mean = "" if "" in scores else f"{statistics.mean(found[method].values()):.2f}"
+        assert f"| {' | '.join((name, *scores, mean))} |" in page
+    others = [max(found[method].get(each, 0.0) for method in ("vat", "seqvat", "cvt")) for each in SETS]
+    ahead = sorted(found["sequst"][each] - best for each, best in zip(SETS, others, strict=True))
+    assert 0.5 < ahead[0]
+    assert ahead[-2] < 4.5
+    assert 18.5 < ahead[-1] < 19.5
+
+
 def test_the_page_on_the_recipe_says_what_confidences_mean() -> None:
     import json
 
