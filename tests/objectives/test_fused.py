@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from sequst.methods.finetune import LabelledWords
+from sequst.methods.self_training import PseudoLabelledWords
 from sequst.objectives import consistency as plain
 from sequst.objectives.masked import CrossEntropy, HuberisedCrossEntropy, masked_mean
 from sequst.tagger.batches import IGNORED, Rows
@@ -60,6 +64,47 @@ def losses_agree(device: str, size: tuple[int, ...]) -> None:
         found.append([each.loss, each.mean, each.scale, *torch.autograd.grad(3 * each.loss, learners)])
     for one, other in zip(*found, strict=True):
         close(one, other, 1e-4)
+
+
+def objectives_agree(device: str, tau: float, warmup: float, selected_only: bool) -> None:
+    """That of a student as a whole, and that of a teacher, with an encoder that gives the same states either way."""
+    torch.manual_seed(0)
+    rows, words, tags, width = 4, 8, 17, 40
+    head = SoftmaxHead(width, tags, 0.0, 1).to(device)
+    head.mean.normal_()
+    hidden = torch.randn(rows, words, width, device=device, requires_grad=True)
+    owned = torch.rand(rows, words, device=device) < 0.8
+    selected = owned & (torch.rand(rows, words, device=device) < 0.6)
+    labels = torch.where(owned, torch.randint(0, tags, (rows, words), device=device), IGNORED)
+    batch: Any = SimpleNamespace(labels=labels, selected=selected, owned=owned, rows=Rows(owned, owned[:, 0]))
+    found = []
+    for fast in (False, True):
+        tagger: Any = SimpleNamespace(
+            head=head, labels=["O"] * tags, encoder=SimpleNamespace(is_fast=fast), hidden=lambda batch: hidden * 1.0,
+            log_probs=lambda states, batch, dropout=True: head(states, batch.rows, dropout),
+            loss=lambda batch: head.loss(head.scores(hidden), batch.labels, batch.rows),
+        )  # fmt: skip
+        noise = plain.GaussianConsistency(
+            width, 3, weight=0.5, samples=2, prior=0.0, start="random", detach=True, selected_only=selected_only
+        )
+        noise.nets.to(device)
+        student = PseudoLabelledWords(HuberisedCrossEntropy(tau, warmup), noise)
+        student.begin_epoch(5)
+        student.begin_step(3, 10)
+        loss, told = student.loss(tagger, batch)
+        learners = [hidden, *noise.nets.parameters(), *head.parameters()]
+        labelled, _ = LabelledWords().loss(tagger, batch)
+        slopes = torch.autograd.grad(loss, learners), torch.autograd.grad(labelled, [hidden, *head.parameters()])
+        found.append([loss, *told.values(), labelled, *slopes[0], *slopes[1]])
+    for one, other in zip(*found, strict=True):
+        close(one, other, 1e-4)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("selected_only", [False, True])
+@pytest.mark.parametrize(("tau", "warmup"), [(10.0, 0.0), (2.0, 0.0), (10.0, 1.0)])
+def test_a_fused_objective_is_the_plain_one(tau: float, warmup: float, selected_only: bool) -> None:
+    objectives_agree("cuda", tau, warmup, selected_only)
 
 
 @pytest.mark.gpu

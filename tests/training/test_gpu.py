@@ -17,6 +17,7 @@ from tests.training.test_steps import calls_of, refuse
 
 from sequst.corpus.sampling import Split
 from sequst.methods.running import resume, train
+from sequst.tagger.batches import Batch
 from sequst.tagger.learning import Learning
 from sequst.training.steps import ReplayedSteps
 
@@ -87,6 +88,7 @@ def test_a_killed_run_ends_the_same(moment: str, tmp_path: Path, tiny_encoder: s
 
 
 def test_both_sides_of_vat_see_the_same_masks(wide_encoder: str, split: Split) -> None:
+    from sequst.methods.vat import constant
     from sequst.tagger.batches import collate
     from sequst.tagger.tagger import Tagger
     from sequst.uncertainty.mc_dropout import same_dropout
@@ -96,12 +98,15 @@ def test_both_sides_of_vat_see_the_same_masks(wide_encoder: str, split: Split) -
         tagger = Tagger.from_encoder(encoder, ["O", "B-X", "I-X"], text=text, seed=1).to("cuda").train()
         batch = collate(tagger.splitter.windows(text), list(range(16)), tagger.pad_id).to(tagger.device)
         embeddings = tagger.embeddings(batch)
-        found = []
-        for seed in (1, 1, 2):
-            with same_dropout(tagger, seed):
-                found.append(tagger.head.scores(tagger.hidden(batch, embeddings)))
-        assert torch.allclose(found[0], found[1], atol=1e-5)
-        assert not torch.allclose(found[0], found[2], atol=1e-2)
+        for fast in (False, True):
+            found = []
+            for seed, still in ((1, False), (1, True), (2, True)):
+                way = tagger.encoder.learning(torch.float32) if fast else contextlib.nullcontext()
+                with same_dropout(tagger, seed), constant(tagger) if still else contextlib.nullcontext(), way:
+                    assert tagger.encoder.is_fast == (fast and encoder == wide_encoder)
+                    found.append(tagger.head.scores(tagger.hidden(batch, embeddings)))
+            assert torch.allclose(found[0], found[1], atol=1e-5)
+            assert not torch.allclose(found[0], found[2], atol=1e-2)
 
 
 def test_by_the_fast_way_vat_finds_the_same_direction(wide_encoder: str, split: Split) -> None:
@@ -136,7 +141,12 @@ def test_by_the_fast_way_vat_finds_the_same_direction(wide_encoder: str, split: 
 
 @pytest.mark.parametrize("method", ["vat", "seqvat", "cvt", "metast"])
 def test_recorded_or_not_steps_are_the_same(
-    method: str, tmp_path: Path, wide_encoder: str, split: Split, monkeypatch: pytest.MonkeyPatch
+    method: str,
+    tmp_path: Path,
+    wide_encoder: str,
+    split: Split,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Of methods whose steps are recorded now and then."""
     short = {"min_steps": 30, "epochs": 0.1}
@@ -148,17 +158,26 @@ def test_recorded_or_not_steps_are_the_same(
         "device": "cuda",
     }
     options |= {"unlabeled": split.unlabeled[:40], "dev": split.dev, "method": method, "encoder": wide_encoder}
-    options |= {"vat": {"warmup": 0.5}, "metast": {"warmup": 0.5, "refresh": 5}, "adapt": False}
+    options |= {"vat": {"warmup": 0.5}, "cvt": {"warmup": 0.3}, "metast": {"warmup": 0.5, "refresh": 5}, "adapt": False}
     replays = calls_of(torch.cuda.CUDAGraph, "replay", monkeypatch)
     fast_ways = calls_of(Learning, "states", monkeypatch)
+    learnt: set[str] = set()
+    record = ReplayedSteps._record
+
+    def watched(steps: ReplayedSteps, batch: Batch) -> Any:
+        learnt.add(type(steps._objective).__name__)
+        return record(steps, batch)
+
     found = []
     for recorded in (True, False):
-        if not recorded:
-            monkeypatch.setattr(ReplayedSteps, "_record", refuse)
+        monkeypatch.setattr(ReplayedSteps, "_record", watched if recorded else refuse)
         found.append(train(split.labeled, tmp_path / str(recorded), keep="student", **options).tagger.state_dict())
         assert bool(replays) == recorded
         assert fast_ways
+        assert ("without CUDA graphs" in caplog.text) == (not recorded)
         replays.clear()
+        fast_ways.clear()
+    assert {"cvt": "CrossViews", "metast": "PseudoLabelledWords"}.get(method, "LabelledAndAdversarial") in learnt
     assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])
 
 

@@ -100,7 +100,7 @@ class CrossViews(LabelledWords):
         self._settings = run.settings.cvt
         seed = derive(run.settings.seed, 0, "unlabelled")
         self._unlabelled = UnlabelledBatches(tagger, run.data.unlabeled, run.settings.teacher.batch_size, seed)
-        self._step = 0
+        self._step, self._is_labelled = 0, True
         self.nets_rate = self._settings.learning_rate
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive(seed, "views"))
@@ -116,10 +116,10 @@ class CrossViews(LabelledWords):
     def begin_step(self, step: int, steps: int) -> None:
         """Labelled steps are like any others; an unlabelled one has a batch of its own."""
         self._step = step
-        self.recordable = step % 2 == 0 or step / steps < self._settings.warmup
+        self.recordable = self._is_labelled = step % 2 == 0 or step / steps < self._settings.warmup
 
     def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        if self.recordable:
+        if self._is_labelled:
             labelled, _ = super().loss(tagger, batch)
             return labelled, {"labelled": labelled.detach()}
         apart = self.apart(tagger, self._unlabelled.batch(self._step // 2, tagger))

@@ -24,9 +24,10 @@ def learn_labelled(
     """A new tagger that goes through the labelled sentences in the teacher's phase, or this one, with this objective."""
     tagger = run.new_tagger(0, name)
     examples = run.examples(tagger, run.data.labeled)
-    run.standardise(tagger, examples)
+    learnt = objective(tagger)
+    run.standardise(tagger, examples, learnt.exact)
     phase = phase or run.settings.teacher
-    run.train(tagger, examples, objective(tagger), phase, 0, name, renew=run.swapping(tagger, phase, 0, name))
+    run.train(tagger, examples, learnt, phase, 0, name, renew=run.swapping(tagger, phase, 0, name))
     return tagger
 
 

@@ -136,15 +136,18 @@ class PseudoLabelledWords(Objective):
         from sequst.objectives import fused
 
         plain = self._weigher is None and (self._regulariser is None or self._regulariser.fusable)
+        plain = plain and self._loss.tau_at(self._done) is not None
         return plain and isinstance(tagger.head, SoftmaxHead) and fused.takes(labels, len(tagger.labels))
 
     def _fused(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """The same by kernels of Triton."""
         from sequst.objectives import fused
 
+        tau = self._loss.tau_at(self._done)
         assert batch.labels is not None
+        assert tau is not None
         hidden = tagger.hidden(batch)
-        loss = fused.masked_loss(tagger.head.raw_scores(hidden), batch.labels, batch.selected, self._loss.tau_at(self._done))
+        loss = fused.masked_loss(tagger.head.raw_scores(hidden), batch.labels, batch.selected, tau)
         if self._regulariser is None:
             return loss, {}
         extra, values = self._regulariser.fused(hidden, batch.owned, batch.selected, tagger.head)

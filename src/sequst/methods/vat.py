@@ -69,7 +69,7 @@ class LabelledAndAdversarial(LabelledWords):
         self._settings, self._apart = run.settings.vat, apart
         self._seed = derive(run.settings.seed, 0, "unlabelled")
         self._unlabelled = UnlabelledBatches(tagger, run.data.unlabeled, run.settings.teacher.batch_size, self._seed)
-        self._step = 0
+        self._step, self._alone = 0, False
         self.exact = run.settings.precision == "auto"
 
     reads_batch_alone = False
@@ -77,11 +77,11 @@ class LabelledAndAdversarial(LabelledWords):
     def begin_step(self, step: int, steps: int) -> None:
         """The unlabelled batch and the draws depend on the step alone. Of those that have such a batch none can be recorded."""
         self._step = step
-        self.recordable = step / steps < self._settings.warmup
+        self.recordable = self._alone = step / steps < self._settings.warmup
 
     def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         labelled, _ = super().loss(tagger, batch)
-        if self.recordable:
+        if self._alone:
             return labelled, {"labelled": labelled.detach()}
         apart, doubt = self._adversarial(tagger, self._unlabelled.batch(self._step, tagger))
         loss = labelled + self._settings.weight * apart

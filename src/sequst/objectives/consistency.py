@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sequst.tagger.head import Head
+if TYPE_CHECKING:
+    from sequst.tagger.head import Head
 
 Start = Literal["identity", "random"]
 FIRST_SCALE = 0.1

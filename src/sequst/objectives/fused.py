@@ -1,5 +1,5 @@
 """The losses of a student's step, each a kernel of Triton or two with its gradient: of so few words a loss takes as long as it
-has kernels, and torch makes 120 of them.
+has kernels, and torch makes some 150 of them.
 
 What is computed here, `masked` and `consistency` write down. Importing this needs Triton, which torch brings where it knows a
 GPU.

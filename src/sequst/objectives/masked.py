@@ -54,8 +54,8 @@ class WordLoss(Protocol):
 
     def __call__(self, log_probs: Tensor, labels: Tensor, done: float) -> Tensor: ...
 
-    def tau_at(self, done: float) -> float:
-        """That of the PHCE that it is; infinity where it is cross-entropy."""
+    def tau_at(self, done: float) -> float | None:
+        """That of the PHCE that it is, infinity where it is cross-entropy; None where it is neither, and no kernel knows it."""
 
     def stage(self, done: float) -> Hashable:
         """Within a stage it does not depend on the share of the steps."""

@@ -19,7 +19,7 @@ class Way(contextlib.AbstractContextManager[None]):
     """A way through an encoder, which it goes within this context, as often as that is entered: its own one here."""
 
     copies: Mapping[Tensor, Tensor] = MappingProxyType({})
-    """What it computes with in place of weights, in another precision."""
+    """What it computes with in place of weights: the same side by side, or in another precision."""
 
     def refresh(self) -> None:
         """Make the copies equal to the weights, after these have changed."""

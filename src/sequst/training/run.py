@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -181,7 +182,7 @@ class Run:
                 "Go on with that version, or delete the file to begin the phase anew"
             ) from None
         except Diverged as stop:
-            raise self._explain(stop, tagger, phase, round_, name) from None
+            raise self._explain(stop, tagger, phase, round_, name, objective.exact) from None
         except torch.OutOfMemoryError as error:
             group, _, _ = name.partition("-")
             raise SequstError(
@@ -314,7 +315,7 @@ class Run:
         self.directory.record(line)
         self.tracker.log(line)
 
-    def _explain(self, stop: Diverged, tagger: Tagger, phase: Phase, round_: int, name: str) -> PhaseStopped:
+    def _explain(self, stop: Diverged, tagger: Tagger, phase: Phase, round_: int, name: str, exact: bool) -> PhaseStopped:
         """Keep the last weights that were good, and say so. A phase has the name of its settings."""
         told = f"phase {name} of round {round_}: {stop.what} is not finite at step {stop.step} of {stop.steps}"
         own, _, _ = name.partition("-")
@@ -322,7 +323,7 @@ class Run:
         given = own if settings.learning_rate == phase.learning_rate else "teacher"  # whose rate another is a share of
         rate = getattr(self.settings, given).learning_rate
         advice = f"Begin a new run with a lower rate, e.g. --set {given}.learning_rate={rate / 4:g}"
-        if self.accelerator.mixed_precision != "no":
+        if self.accelerator.mixed_precision != "no" and not exact:
             advice += ", or with --set precision=fp32"
         if stop.good_step == 0:
             return PhaseStopped(told, "", advice)
@@ -332,15 +333,16 @@ class Run:
         return PhaseStopped(told, f"The tagger after step {stop.good_step}, still good, is in {kept}. ", advice)
 
     @torch.no_grad()
-    def standardise(self, tagger: Tagger, examples: Examples) -> None:
-        """Give the head the centre and scale of the hidden states of these examples, as the encoder now makes them."""
+    def standardise(self, tagger: Tagger, examples: Examples, exact: bool = False) -> None:
+        """Give the head the centre and scale of the hidden states of these examples, as the encoder now makes them: in the
+        precision of the run, or in fp32."""
         if not self.settings.standardise:
             return
         tagger.eval()
         width = tagger.head.linear.in_features
         total = torch.zeros(width, dtype=torch.float64, device=tagger.device)
         squares, count = torch.zeros_like(total), 0
-        with self.accelerator.autocast(), forward_of(tagger) as forward:
+        with contextlib.nullcontext() if exact else self.accelerator.autocast(), forward_of(tagger) as forward:
             hidden = tagger.hidden if forward.packed is None else forward.hidden
             for batch in batches_of(examples, tagger):
                 states = batch.owned_of(hidden(batch)).double()  # (N, H)

@@ -164,6 +164,7 @@ class ReplayedSteps(Steps):
         fused = FusedAdamW(self._optimizer, self._way.copies, self._norm)
         self._fused = fused if fused.fits else None
         self._recorded.clear()  # they count steps where nobody looks any more
+        self._seen.clear()  # what goes by this state may need kernels that are not built yet
         self._pool = torch.cuda.graph_pool_handle()  # the last one went with them
 
     def _record(self, batch: Batch) -> _Recorded:

@@ -40,7 +40,8 @@ def _tried(device: torch.device, size: int, dtype: torch.dtype) -> Fused | None:
         with torch.cuda.device(device):
             try_out(Fused(fused, fused_learning), size, torch.zeros(1, 3 * size, device=device, dtype=dtype))
     except Exception as error:  # a compiler may fail in any way
-        log.warning("training and MC dropout take slower ways: Triton does not work (%s: %s)", type(error).__name__, error)
+        what = "training and MC dropout take" if dtype == torch.bfloat16 else "training in fp32 takes"
+        log.warning("%s a slower way: Triton does not work (%s: %s)", what, type(error).__name__, error)
         return None
     return Fused(fused, fused_learning)
 

@@ -1,4 +1,4 @@
-"""The steps of a forward that learns, and their gradients, each one kernel of Triton, or two where rows are summed.
+"""The steps of a forward that learns, and their gradients, each one kernel of Triton.
 
 Importing this needs Triton, which torch brings where it knows a GPU.
 """
