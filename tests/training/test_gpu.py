@@ -40,6 +40,13 @@ def wide_encoder(tiny_encoder: str, tmp_path_factory: pytest.TempPathFactory) ->
     return str(folder)
 
 
+def of_few_steps(steps: int) -> dict[str, Any]:
+    """Settings of a run of one round, whose teacher has learnt enough to label something."""
+    short = {"min_steps": steps, "epochs": 0.1}
+    phases = {"teacher": {**short, "min_steps": 60}, "student": short, "retune": short}
+    return {**phases, "max_rounds": 1, "device": "cuda"}
+
+
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_the_same_seed_gives_the_same_numbers(tmp_path: Path, tiny_encoder: str, split: Split, precision: str) -> None:
     short = {"min_steps": 60, "epochs": 1, "evaluations": 3}
@@ -149,14 +156,7 @@ def test_recorded_or_not_steps_are_the_same(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Of methods whose steps are recorded now and then."""
-    short = {"min_steps": 30, "epochs": 0.1}
-    options: dict[str, Any] = {
-        "teacher": {**short, "min_steps": 60},
-        "student": short,
-        "retune": short,
-        "max_rounds": 1,
-        "device": "cuda",
-    }
+    options = of_few_steps(30)
     options |= {"unlabeled": split.unlabeled[:40], "dev": split.dev, "method": method, "encoder": wide_encoder}
     options |= {"vat": {"warmup": 0.5}, "cvt": {"warmup": 0.3}, "metast": {"warmup": 0.5, "refresh": 5}, "adapt": False}
     replays = calls_of(torch.cuda.CUDAGraph, "replay", monkeypatch)
@@ -186,14 +186,7 @@ def test_recorded_or_not_steps_are_the_same(
 @pytest.mark.parametrize("encoder", ["transformer", "bilstm"])
 def test_the_same_numbers_twice(method: str, encoder: str, head: str, tmp_path: Path, wide_encoder: str, split: Split) -> None:
     encoder = wide_encoder if encoder == "transformer" else encoder
-    short = {"min_steps": 10, "epochs": 0.1}
-    options: dict[str, Any] = {
-        "teacher": {**short, "min_steps": 60},
-        "student": short,
-        "retune": short,
-        "max_rounds": 1,
-        "device": "cuda",
-    }
+    options = of_few_steps(10)
     options |= {"unlabeled": split.unlabeled[:40], "dev": split.dev, "method": method, "encoder": encoder, "head": head}
     first, second = (train(split.labeled, tmp_path / str(i), keep="student", **options).tagger.state_dict() for i in range(2))
     assert all(torch.equal(first[name], second[name]) for name in first)

@@ -38,9 +38,17 @@ class LabelledWords(Objective):
 
     def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         assert batch.labels is not None
-        if tagger.encoder.is_fast and isinstance(tagger.head, SoftmaxHead):
-            from sequst.objectives import fused
+        if not has_kernels(tagger, batch.labels):
+            return tagger.loss(batch), {}
+        from sequst.objectives import fused
 
-            if fused.takes(batch.labels, len(tagger.labels)):
-                return fused.labelled_loss(tagger.head.raw_scores(tagger.hidden(batch)), batch.labels), {}
-        return tagger.loss(batch), {}
+        return fused.labelled_loss(tagger.head.raw_scores(tagger.hidden(batch)), batch.labels), {}
+
+
+def has_kernels(tagger: Tagger, labels: Tensor) -> bool:
+    """Whether losses of these labels may be computed by kernels of Triton: where the encoder is."""
+    if not tagger.encoder.is_fast or not isinstance(tagger.head, SoftmaxHead):
+        return False
+    from sequst.objectives import fused
+
+    return fused.takes(labels, len(tagger.labels))

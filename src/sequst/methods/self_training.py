@@ -22,11 +22,10 @@ from torch import Tensor, nn
 from sequst.corpus.tags import OUTSIDE
 from sequst.errors import SequstError
 from sequst.evaluation.pseudo_labels import pseudo_label_error
-from sequst.methods.finetune import LabelledWords, finetune
+from sequst.methods.finetune import LabelledWords, finetune, has_kernels
 from sequst.objectives.consistency import GaussianConsistency
 from sequst.objectives.masked import HuberisedCrossEntropy, WordLoss, masked_mean
 from sequst.tagger.batches import Batch
-from sequst.tagger.head import SoftmaxHead
 from sequst.tagger.tagger import Tagger
 from sequst.training.loop import Outcome
 from sequst.training.objective import Objective
@@ -113,7 +112,7 @@ class PseudoLabelledWords(Objective):
 
     def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         assert batch.labels is not None
-        if tagger.encoder.is_fast and self._fusable(tagger, batch.labels):
+        if self._is_known and has_kernels(tagger, batch.labels):
             return self._fused(tagger, batch)
         values: dict[str, Tensor] = {}
         with contextlib.nullcontext() if self._weigher is None else self._weigher.watching(tagger):
@@ -131,13 +130,11 @@ class PseudoLabelledWords(Objective):
             loss, values = loss + extra, values | more
         return loss, values
 
-    def _fusable(self, tagger: Tagger, labels: Tensor) -> bool:
-        """Whether there are kernels for all of it."""
-        from sequst.objectives import fused
-
-        plain = self._weigher is None and (self._regulariser is None or self._regulariser.fusable)
-        plain = plain and self._loss.tau_at(self._done) is not None
-        return plain and isinstance(tagger.head, SoftmaxHead) and fused.takes(labels, len(tagger.labels))
+    @property
+    def _is_known(self) -> bool:
+        """Whether there are kernels for all of its parts."""
+        regular = self._regulariser is None or self._regulariser.fusable
+        return self._weigher is None and regular and self._loss.tau_at(self._done) is not None
 
     def _fused(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """The same by kernels of Triton."""

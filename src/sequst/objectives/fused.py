@@ -134,8 +134,7 @@ class _MaskedLoss(torch.autograd.Function):
     def forward(ctx: Any, scores: Tensor, labels: Tensor, selected: Tensor, tau: float) -> Tensor:
         scores = scores.contiguous()
         (rows, words), tags = labels.shape, scores.shape[-1]
-        block = triton.next_power_of_2(tags)
-        tile = max(1, _TILE // block)
+        tile, block = _tile(tags)
         programs = triton.cdiv(rows * words, tile)
         sums, slopes = torch.empty(programs, device=scores.device), torch.empty_like(scores)
         bounded = math.isfinite(tau)
@@ -157,8 +156,7 @@ class _Divergence(torch.autograd.Function):
     def forward(ctx: Any, scores: Tensor, words: Tensor, total: Tensor) -> Tensor:
         scores = scores.contiguous()
         samples, count, tags = len(scores) - 1, words.numel(), scores.shape[-1]
-        block = triton.next_power_of_2(tags)
-        tile = max(1, _TILE // block)
+        tile, block = _tile(tags)
         programs = triton.cdiv(count, tile)
         sums, slopes = torch.empty(programs * samples, device=scores.device), torch.empty_like(scores)
         _apart[(programs, samples)](scores, words, total, sums, slopes, count, samples, tags, WORDS=tile, TAGS=block)
@@ -197,6 +195,12 @@ class _Perturbed(torch.autograd.Function):
             out.contiguous(), hidden, mean, scale, noise, by, *slopes, count, len(noise), WIDTH=width, BLOCK=block
         )
         return *slopes, None, None, None
+
+
+def _tile(tags: int) -> tuple[int, int]:
+    """Words of a program, and the block that holds the scores of one."""
+    block = triton.next_power_of_2(tags)
+    return max(1, _TILE // block), block
 
 
 def takes(labels: Tensor, tags: int) -> bool:
