@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +14,19 @@ from sequst.corpus.sampling import Split
 from sequst.errors import SequstError
 from sequst.methods.metast import MetaWeigher, call_with, twice_differentiable, window_losses
 from sequst.methods.running import train
+from sequst.methods.self_training import Looked, PseudoLabelledWords
 from sequst.objectives.masked import CrossEntropy
-from sequst.tagger.batches import collate
+from sequst.tagger.batches import Batch, collate
 from sequst.tagger.head import SoftmaxHead
+from sequst.tagger.kernels import plain_learning
+from sequst.tagger.learning import Learning
 from sequst.tagger.tagger import Tagger, labels_of
+from sequst.tagger.transformer import Transformer
 from sequst.training.loop import Examples
 from sequst.training.settings import MetaSt, Phase, Settings
 from tests.methods.test_self_training import QUICK, metrics, rounds_of, run, same_weights
+from tests.tagger.test_learning import without_dropout
+from tests.training.test_steps import calls_of
 
 
 class Labelled:
@@ -36,6 +44,10 @@ def weigher_of(tagger: Tagger, split: Split, **options: Any) -> MetaWeigher:
     return MetaWeigher(Labelled(**options), examples_of(tagger, split.labeled), seed=1)  # type: ignore[arg-type]
 
 
+def looking(tagger: Tagger, batch: Batch) -> Callable[[], Looked]:
+    return functools.partial(PseudoLabelledWords(CrossEntropy())._look, tagger, batch)
+
+
 @pytest.mark.parametrize(("encoder", "head"), [("tiny", "softmax"), ("tiny", "crf"), ("bilstm", "softmax"), ("bilstm", "crf")])
 def test_weights_are_the_slopes_of_the_meta_loss(encoder: str, head: str, split: Split, tiny_encoder: str) -> None:
     """Of a whole tagger, by differences: in double precision but for the scores, and without dropout."""
@@ -43,16 +55,13 @@ def test_weights_are_the_slopes_of_the_meta_loss(encoder: str, head: str, split:
     tagger = Tagger.from_encoder(
         name, labels_of(split.labeled), seed=1, head=head, constrained=False, text=[s.words for s in split.labeled]
     ).double()
-    for module in tagger.modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.0
+    without_dropout(tagger)
     tagger.eval()
     examples = examples_of(tagger, split.labeled[:4])
     batch = examples_of(tagger, split.dev[:3]).batch([0, 1, 2], tagger)
     assert batch.labels is not None
     weigher = MetaWeigher(Labelled(warmup=0.0, rate=rate), examples, seed=1)  # type: ignore[arg-type]
-    with weigher.watching(tagger):
-        found = weigher.weigh(tagger, batch, CrossEntropy()(tagger(batch), batch.labels, 0.0))
+    found, _ = weigher.weighed(tagger, batch, looking(tagger, batch))
     chosen = batch.selected
     learners = dict(tagger.named_parameters())
 
@@ -77,6 +86,43 @@ def test_weights_are_the_slopes_of_the_meta_loss(encoder: str, head: str, split:
     assert torch.allclose(found[chosen].float(), expected / expected.sum(), rtol=1e-2, atol=1e-3)
 
 
+@pytest.mark.parametrize("first_order", [False, True])
+@pytest.mark.parametrize("head", ["softmax", "crf"])
+def test_by_the_fast_way_they_are_the_same(
+    head: str, first_order: bool, split: Split, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of a GPU, in plain kernels and without dropout: weights of words, and the gradients of what is learnt with them."""
+    monkeypatch.setattr(Transformer, "is_fast", False)  # the loss of labelled words needs Triton for it
+    found = []
+    for fast in (False, True):
+        tagger = Tagger.from_encoder(tiny_encoder, labels_of(split.labeled), seed=1, head=head).train()
+        assert isinstance(tagger.encoder, Transformer)
+        without_dropout(tagger)
+        with torch.no_grad():
+            tagger.head.linear.weight.normal_(generator=torch.Generator().manual_seed(2))  # words that differ in worth
+        known = tagger.encoder.known_layers()
+        assert known is not None
+        way = Learning(known, plain_learning, torch.float32)
+        monkeypatch.setattr(way, "takes", lambda batch: True)
+        tagger.encoder.take_way(way if fast else None)
+        taken = calls_of(Learning, "states", monkeypatch)
+        batch = examples_of(tagger, split.dev[:6]).batch([0, 1, 2, 3, 4, 5], tagger)
+        weigher = weigher_of(tagger, split, warmup=0.0, rate=0.5, first_order=first_order)
+        objective = PseudoLabelledWords(CrossEntropy(), weigher=weigher)
+        objective.begin_step(3, 10)
+        loss, told = objective.loss(tagger, batch)
+        loss.backward()  # type: ignore[no-untyped-call]
+        assert len(taken) == (0 if not fast else 3 if first_order else 4)  # those of the virtual step, the meta loss, the worth
+        gradients = {name: weight.grad for name, weight in tagger.named_parameters() if weight.grad is not None}
+        found.append((loss.detach(), told["weighed"], gradients))
+    torch.testing.assert_close(found[1][0], found[0][0], rtol=2e-3, atol=1e-5)
+    assert 0 < found[0][1] < 1
+    assert abs(found[1][1] - found[0][1]) < 0.05
+    assert found[0][2].keys() <= found[1][2].keys()
+    for name, gradient in found[0][2].items():
+        torch.testing.assert_close(found[1][2][name], gradient, atol=5e-3 * float(gradient.abs().max() + 1e-3), rtol=0)
+
+
 @pytest.mark.parametrize("head", ["softmax", "crf"])
 def test_corrupted_words_weigh_less(head: str, split: Split, tmp_path: Path) -> None:
     """For a student that has begun to learn, from other sentences than it is judged by."""
@@ -94,9 +140,7 @@ def test_corrupted_words_weigh_less(head: str, split: Split, tmp_path: Path) -> 
     total = torch.zeros_like(batch.selected, dtype=torch.float)
     for step in range(5):
         weigher.begin_step(step, 10)
-        with weigher.watching(tagger):
-            losses = CrossEntropy()(tagger(batch), batch.labels, 0.0)
-            weights = weigher.weigh(tagger, batch, losses)
+        weights, _ = weigher.weighed(tagger, batch, looking(tagger, batch))
         assert weights.sum().item() == pytest.approx(1.0, abs=1e-4)
         assert not weights[~batch.selected].any()
         total += weights

@@ -4,7 +4,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from sequst.objectives.reweighting import Parameters, decay_weights, normalised, worth_by_difference, worth_of_words
+from sequst.objectives.reweighting import (
+    Parameters,
+    Slopes,
+    decay_weights,
+    normalised,
+    slopes_of,
+    worth_by_difference,
+    worth_by_tangent,
+    worth_of_words,
+)
 
 
 def problem(noisy: int = 4, seed: int = 0) -> tuple[Tensor, Tensor, Tensor, Tensor, dict[str, Tensor]]:
@@ -24,6 +33,10 @@ def losses_of(points: Tensor, labels: Tensor, at: Parameters) -> Tensor:
     return torch.nn.functional.cross_entropy(torch.tanh(points @ at["weight"].T), labels, reduction="none")
 
 
+def slopes_on(meta: Tensor, labels: Tensor) -> Slopes:
+    return lambda at: slopes_of(losses_of(meta, labels, at).mean(), at)
+
+
 @pytest.mark.parametrize("rate", [0.1, 1.0])
 def test_the_worth_of_a_word_is_the_slope_of_the_meta_loss_in_its_weight(rate: float) -> None:
     points, given, meta, meta_labels, parameters = problem()
@@ -33,9 +46,7 @@ def test_the_worth_of_a_word_is_the_slope_of_the_meta_loss_in_its_weight(rate: f
         [gradient] = torch.autograd.grad((weights * losses_of(points, given, parameters)).sum(), parameters["weight"])
         return losses_of(meta, meta_labels, {"weight": parameters["weight"] - rate * gradient}).mean().detach()
 
-    found = worth_of_words(
-        losses_of(points, given, parameters), parameters, lambda at: losses_of(meta, meta_labels, at).mean(), rate
-    )
+    found = worth_of_words(losses_of(points, given, parameters), parameters, slopes_on(meta, meta_labels), rate)
     even = torch.full((20,), 1 / 20, dtype=torch.double)
     for i in range(20):
         little = torch.zeros(20, dtype=torch.double)
@@ -44,10 +55,26 @@ def test_the_worth_of_a_word_is_the_slope_of_the_meta_loss_in_its_weight(rate: f
         assert found[i].item() == pytest.approx(-slope.item(), rel=1e-4, abs=1e-9)
 
 
+@pytest.mark.parametrize("rate", [0.1, 1.0])
+def test_along_a_tangent_it_is_the_same(rate: float) -> None:
+    """Of words that count; the others are worth nothing, and take no part in the step."""
+    points, given, meta, meta_labels, parameters = problem()
+    counted = torch.arange(20) % 3 > 0
+    meta_slopes = slopes_on(meta, meta_labels)
+    expected = worth_of_words(losses_of(points, given, parameters)[counted], parameters, meta_slopes, rate)
+    found = worth_by_tangent(
+        lambda at: losses_of(points, given, at).view(4, 5), counted.view(4, 5), parameters, meta_slopes, rate
+    ).flatten()
+    assert torch.allclose(found[counted], expected, rtol=1e-10, atol=1e-14)
+    assert not found[~counted].any()
+    assert expected.abs().min() > 0
+    assert parameters["weight"].grad is None
+
+
 def test_the_graph_of_the_losses_is_left_for_the_real_step() -> None:
     points, given, meta, meta_labels, parameters = problem()
     losses = losses_of(points, given, parameters)
-    worth_of_words(losses, parameters, lambda at: losses_of(meta, meta_labels, at).mean(), 0.1)
+    worth_of_words(losses, parameters, slopes_on(meta, meta_labels), 0.1)
     assert parameters["weight"].grad is None
     losses.sum().backward()  # type: ignore[no-untyped-call]
     assert parameters["weight"].grad is not None
@@ -56,13 +83,10 @@ def test_the_graph_of_the_losses_is_left_for_the_real_step() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_corrupted_words_weigh_less(seed: int) -> None:
     points, given, meta, meta_labels, parameters = problem(noisy=4, seed=seed)
-
-    def meta_loss(at: Parameters) -> Tensor:
-        return losses_of(meta, meta_labels, at).mean()
-
-    exact = worth_of_words(losses_of(points, given, parameters), parameters, meta_loss, 0.1)
+    meta_slopes = slopes_on(meta, meta_labels)
+    exact = worth_of_words(losses_of(points, given, parameters), parameters, meta_slopes, 0.1)
     rough = worth_by_difference(
-        losses_of(points, given, parameters), lambda at: losses_of(points, given, at), parameters, meta_loss, 0.1
+        losses_of(points, given, parameters), lambda at: losses_of(points, given, at), parameters, meta_slopes, 0.1
     )
     for worth in (exact, rough):
         weights = normalised(worth)
@@ -73,13 +97,10 @@ def test_corrupted_words_weigh_less(seed: int) -> None:
 def test_the_difference_is_the_derivative_of_a_small_step() -> None:
     """Both are rate x dL . dl; where the virtual step is small they are the same."""
     points, given, meta, meta_labels, parameters = problem()
-
-    def meta_loss(at: Parameters) -> Tensor:
-        return losses_of(meta, meta_labels, at).mean()
-
-    exact = worth_of_words(losses_of(points, given, parameters), parameters, meta_loss, 1e-4)
+    meta_slopes = slopes_on(meta, meta_labels)
+    exact = worth_of_words(losses_of(points, given, parameters), parameters, meta_slopes, 1e-4)
     rough = worth_by_difference(
-        losses_of(points, given, parameters), lambda at: losses_of(points, given, at), parameters, meta_loss, 1e-4
+        losses_of(points, given, parameters), lambda at: losses_of(points, given, at), parameters, meta_slopes, 1e-4
     )
     assert torch.allclose(exact, rough, rtol=1e-2, atol=1e-9)
 

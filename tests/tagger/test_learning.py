@@ -7,6 +7,7 @@ import pytest
 import torch
 from tests.tagger.test_lean import MODELS, SMALL, batch_of, model_of
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 
 from sequst.tagger import learning
 from sequst.tagger.batches import Batch, collate
@@ -140,6 +141,65 @@ def test_gradients_with_dropout_are_those_of_autograd(model: Any, monkeypatch: p
     assert not torch.allclose(states, found[0][0], atol=1e-2)
 
 
+def test_changes_along_a_direction_are_those_of_autograd(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all weights at once, with dropout: a forward that carries how its states change."""
+    batch = batch_of((9, 4, 7))
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.3
+    model.train()
+    rng = torch.Generator().manual_seed(5)
+    directions = {name: torch.randn(weight.shape, generator=rng) for name, weight in model.named_parameters()}
+    found = []
+    for way in (learning._Stack.apply, by_autograd):
+        monkeypatch.setattr(learning._Stack, "apply", way)
+        through = learning_of(model)
+        torch.manual_seed(4)
+        with forward_ad.dual_level():
+            along = {name: forward_ad.make_dual(w.detach(), directions[name]) for name, w in model.named_parameters()}
+            states = torch.func.functional_call(_States(model, through), {f"model.{n}": d for n, d in along.items()}, (batch,))
+            found.append(forward_ad.unpack_dual(states))
+    there = batch.attention_mask.bool()
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours[there], theirs[there], atol=1e-5 * float(theirs.abs().max()), rtol=1e-4)
+    assert float(found[0].tangent.abs().max()) > 0.1
+    assert all(forward_ad.unpack_dual(copy).tangent is None for copy in through.copies.values())
+
+
+class _States(nn.Module):
+    """Lets `functional_call` put other weights in the place of a model's."""
+
+    def __init__(self, model: nn.Module, way: Learning) -> None:
+        super().__init__()
+        self.model, self._way = model, way
+
+    def forward(self, batch: Batch) -> Tensor:
+        return self._way.states(batch)
+
+
+def test_it_goes_by_what_stands_in_place_of_the_weights_once_refreshed(model: Any) -> None:
+    batch = batch_of((9, 4))
+    without_dropout(model)
+    model.train()
+    way = learning_of(model)
+    before = way.states(batch)
+    others = {f"model.{name}": weight + 0.01 * torch.randn_like(weight) for name, weight in model.named_parameters()}
+
+    class Refreshed(_States):
+        def forward(self, batch: Batch) -> Tensor:
+            self._way.refresh()
+            return super().forward(batch)
+
+    found = torch.func.functional_call(Refreshed(model, way), others, (batch,))
+    inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
+    expected = torch.func.functional_call(model, {name[6:]: each for name, each in others.items()}, (), inputs).logits
+    there = batch.attention_mask.bool()
+    torch.testing.assert_close(found[there], expected[there], atol=2e-5, rtol=1e-5)
+    assert not torch.allclose(found, before, atol=1e-3)
+    way.refresh()
+    assert torch.equal(way.states(batch), before)
+
+
 def test_masks_have_their_rate_and_differ_by_site() -> None:
     masks = [plain_learning.kept_features(torch.Size((500, 97)), KEYS, Site(0.2, number)) for number in range(2)]
     weights = plain_learning.kept_weights(torch.Size((8, 4, 30, 30)), KEYS, Site(0.2, 0))
@@ -210,10 +270,11 @@ def learning_kernels_agree(
     torch.manual_seed(0)
     site, keys = Site(rate, 7), KEYS.to(device)
     width, tolerance = heads * size, DTYPES[dtype]
-    qkv, out = (torch.randn(rows * length, n * width, device=device).to(dtype) for n in (3, 1))
+    qkv, along, out = (torch.randn(rows * length, n * width, device=device).to(dtype) for n in (3, 3, 1))
     sizes = torch.tensor([length, 1, max(1, length - 3), length, 2], device=device, dtype=torch.int32)
     sizes = sizes.repeat(-(-rows // 5))[:rows].clamp(max=length)
-    bias = torch.randn(heads, length, length, device=device) if biased else None
+    bias, of_bias = (torch.randn(heads, length, length, device=device) if biased else None for _ in range(2))
+    of_norm = torch.randn(width, device=device), torch.randn(width, device=device)
     norm = nn.LayerNorm(width).to(device)
     nn.init.normal_(norm.weight), nn.init.normal_(norm.bias)
     change, to = qkv[:, :width].contiguous(), qkv[:, width : 2 * width].contiguous()
@@ -231,6 +292,8 @@ def learning_kernels_agree(
                 *normed,
                 *back[:2],
                 back.sums.sum(0),
+                kernels.attention_along(along, qkv, sizes, heads, bias, of_bias, keys, site),
+                kernels.add_norm_along(out, to, normed, norm, of_norm, keys, site, torch.float32),
             ]
         )
         assert torch.equal(kernels.attention_back(out, qkv.clone(), *given, None), found[-1][1])

@@ -146,6 +146,43 @@ def test_by_the_fast_way_vat_finds_the_same_direction(wide_encoder: str, split: 
     assert (found[0] * found[1]).flatten(1).sum(1).min() > 0.99  # cosines
 
 
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("head", ["softmax", "crf"])
+def test_by_the_fast_way_metast_weighs_words_alike(
+    head: str, precision: torch.dtype, wide_encoder: str, split: Split, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a second derivative in fp32, without dropout; and with it the same every time."""
+    from tests.methods.test_metast import examples_of, looking, weigher_of
+    from tests.tagger.test_learning import without_dropout
+
+    from sequst.objectives.reweighting import worth_by_tangent
+    from sequst.tagger.tagger import Tagger, labels_of
+
+    tangents = []
+    monkeypatch.setattr("sequst.methods.metast.worth_by_tangent", lambda *given: tangents.append(1) or worth_by_tangent(*given))
+    tagger = Tagger.from_encoder(wide_encoder, labels_of(split.labeled), seed=1, head=head).to("cuda").train()
+    with torch.no_grad():
+        tagger.head.linear.weight.normal_()  # words that differ in worth
+    batch = examples_of(tagger, split.dev[:16]).batch(list(range(len(split.dev[:16]))), tagger)
+
+    def weights(fast: bool) -> torch.Tensor:
+        weigher = weigher_of(tagger, split, warmup=0.0)
+        weigher.nets.to("cuda")
+        weigher.begin_step(3, 10)
+        half = torch.autocast("cuda", precision, enabled=fast and precision != torch.float32)
+        with half, tagger.encoder.learning(precision) if fast else contextlib.nullcontext():
+            return weigher.weighed(tagger, batch, looking(tagger, batch))[0].detach()
+
+    assert torch.equal(weights(True), weights(True))
+    assert len(tangents) == 2
+    without_dropout(tagger)
+    found, expected = weights(True), weights(False)
+    assert len(tangents) == 3
+    assert 0 < (expected > 0).sum() < batch.selected.sum()
+    alike = torch.nn.functional.cosine_similarity(found.flatten(), expected.flatten(), dim=0)
+    assert alike > (0.9999 if precision == torch.float32 else 0.98)
+
+
 @pytest.mark.parametrize("method", ["vat", "seqvat", "cvt", "metast"])
 def test_recorded_or_not_steps_are_the_same(
     method: str,

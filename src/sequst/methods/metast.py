@@ -14,25 +14,36 @@ student is re-tuned at a tenth of the teacher's rate. Decided here, where the pa
 - where no word is worth anything, a step has no gradient, and the optimiser goes on by its momentum alone;
 - under a CRF the loss of a word is that of its marginal, and the meta loss the negative log likelihood.
 
-Fused attention and cuDNN's LSTM have no second derivative, so their plain forms take their place; with `metast.first_order`
-they are used, see `worth_by_difference`.
+The slopes of all words at once are a second derivative, which fused attention and cuDNN's LSTM do not have, so that their
+plain forms take their place. Where the encoder goes a faster way, they come of a forward that carries how the losses change
+along the meta gradient, the same by other means (`worth_by_tangent`); with `metast.first_order` of a difference
+(`worth_by_difference`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from sequst.methods.self_training import Parts, self_train
+from sequst.methods.finetune import LabelledWords
+from sequst.methods.self_training import Looked, Parts, self_train
 from sequst.objectives.masked import CrossEntropy
-from sequst.objectives.reweighting import Parameters, decay_weights, normalised, worth_by_difference, worth_of_words
+from sequst.objectives.reweighting import (
+    Parameters,
+    decay_weights,
+    normalised,
+    slopes_of,
+    worth_by_difference,
+    worth_by_tangent,
+    worth_of_words,
+)  # fmt: skip
 from sequst.tagger.batches import Batch
 from sequst.tagger.tagger import Tagger
 from sequst.training.loop import Examples, batches_of
@@ -40,6 +51,11 @@ from sequst.training.run import Run
 from sequst.training.seeds import derive
 from sequst.uncertainty.mc_dropout import same_dropout
 from sequst.uncertainty.selectors import AllWords
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+T = TypeVar("T")
 
 
 def metast(run: Run) -> Tagger:
@@ -81,14 +97,11 @@ class MetaWeigher:
         self.nets = LossDecay(len(labelled.windows))
         self.exact = self._settings.first_order and run.settings.precision == "auto"
         self._step, self._done = 0, 0.0
+        self._chances: NDArray[np.float64] | None = None
+        """Of each labelled window to be drawn, until their losses are looked at again."""
 
     def begin_step(self, step: int, steps: int) -> None:
         self._step, self._done = step, step / steps
-
-    def watching(self, tagger: Tagger) -> contextlib.AbstractContextManager[None]:
-        if self._warming_up:
-            return contextlib.nullcontext()
-        return same_dropout(tagger, self._masks) if self._settings.first_order else twice_differentiable()
 
     @property
     def _masks(self) -> int:
@@ -108,41 +121,47 @@ class MetaWeigher:
     def idle(self) -> bool:
         return self._warming_up and not self._looks
 
-    def weigh(self, tagger: Tagger, batch: Batch, losses: Tensor) -> Tensor:
+    def weighed(self, tagger: Tagger, batch: Batch, look: Callable[[], Looked]) -> tuple[Tensor, Looked]:
         if self._looks:
             self.nets.look(window_losses(tagger, self._labelled))
+            self._chances = None
         selected = batch.selected
         if self._warming_up:
-            return selected / selected.sum().clamp(min=1)
-        worth = self._worth(tagger, batch, losses[selected])
-        return torch.zeros_like(losses).masked_scatter(selected, normalised(worth)).detach()
-
-    def _worth(self, tagger: Tagger, batch: Batch, losses: Tensor) -> Tensor:
-        rows = self._draw()
-        meta = self._labelled.batch(rows, tagger)
+            return selected / selected.sum().clamp(min=1), look()
+        meta, rate = self._labelled.batch(self._draw(), tagger), self._settings.rate
         parameters = {name: value for name, value in tagger.named_parameters() if value.requires_grad}
 
-        def meta_loss(at: Parameters) -> Tensor:
+        def meta_slopes(at: Parameters) -> Mapping[str, Tensor]:
             with same_dropout(tagger, derive(self._seed, "dropout", self._step)):
-                return call_with(tagger, at, lambda tagger: tagger.loss(meta))
-
-        if not self._settings.first_order:
-            return worth_of_words(losses, parameters, meta_loss, self._settings.rate)
+                return call_with(tagger, at, lambda tagger: slopes_of(LabelledWords().loss(tagger, meta)[0], at))
 
         def losses_at(at: Parameters) -> Tensor:
-            assert batch.labels is not None
             with same_dropout(tagger, self._masks):
-                log_probs = call_with(tagger, at, lambda tagger: tagger(batch))
-            return CrossEntropy()(log_probs, batch.labels, 0.0)[batch.selected]
+                return call_with(tagger, at, lambda tagger: look().losses)
 
-        return worth_by_difference(losses, losses_at, parameters, meta_loss, self._settings.rate)
+        if self._settings.first_order:
+            with same_dropout(tagger, self._masks):
+                looked = look()
+            worth = worth_by_difference(looked.losses, losses_at, parameters, meta_slopes, rate)
+        elif tagger.encoder.goes_fast(batch):
+            worth = worth_by_tangent(losses_at, selected, parameters, meta_slopes, rate)
+            with same_dropout(tagger, self._masks):
+                looked = look()
+        else:
+            with twice_differentiable():
+                looked = look()
+                worth = worth_of_words(looked.losses[selected], parameters, meta_slopes, rate)
+            worth = torch.zeros_like(looked.losses).masked_scatter(selected, worth)
+        return normalised(torch.where(selected, worth, 0.0)).detach(), looked
 
     def _draw(self) -> list[int]:
         """The labelled windows of this step's meta batch."""
-        chances = decay_weights(self.nets.before, self.nets.now, self._settings.smoothing).double().cpu().numpy()
+        if self._chances is None:
+            chances = decay_weights(self.nets.before, self.nets.now, self._settings.smoothing).double().cpu().numpy()
+            self._chances = chances / chances.sum()
         rng = np.random.default_rng(derive(self._seed, "meta", self._step))
-        count = min(self._settings.batch_size, len(chances))
-        chosen: list[int] = rng.choice(len(chances), count, replace=False, p=chances / chances.sum()).tolist()
+        count = min(self._settings.batch_size, len(self._chances))
+        chosen: list[int] = rng.choice(len(self._chances), count, replace=False, p=self._chances).tolist()
         return chosen
 
 
@@ -180,7 +199,15 @@ class _Call(nn.Module):
         return function(self.tagger)
 
 
-def call_with(tagger: Tagger, parameters: Parameters, function: Callable[[Tagger], Tensor]) -> Tensor:
+def call_with(tagger: Tagger, parameters: Parameters, function: Callable[[Tagger], T]) -> T:
     """What the function gives for a tagger that has these parameters; the tagger itself keeps its own."""
     named = {f"tagger.{name}": value for name, value in parameters.items()}
-    return torch.func.functional_call(_Call(tagger), named, (function,))  # type: ignore[no-any-return]
+
+    def called(tagger: Tagger) -> T:
+        tagger.encoder.refresh()
+        return function(tagger)
+
+    try:
+        return torch.func.functional_call(_Call(tagger), named, (called,))  # type: ignore[no-any-return]
+    finally:
+        tagger.encoder.refresh()

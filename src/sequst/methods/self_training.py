@@ -9,7 +9,6 @@ There may be several teachers and students (`ensemble`): the students of a round
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -46,6 +45,13 @@ FAR_BELOW = 10.0
 best has broken down."""
 
 
+class Looked(NamedTuple):
+    """What a tagger makes of a batch whose words are to be learnt."""
+
+    hidden: Tensor  # (B, W, H)
+    losses: Tensor  # (B, W)
+
+
 class Weigher(Protocol):
     """Gives the selected words of a student's batch weights of its own making, in place of a plain mean."""
 
@@ -63,11 +69,9 @@ class Weigher(Protocol):
 
     def begin_step(self, step: int, steps: int) -> None: ...
 
-    def watching(self, tagger: Tagger) -> contextlib.AbstractContextManager[None]:
-        """Within it the losses are computed, that it may look into how they came about."""
-
-    def weigh(self, tagger: Tagger, batch: Batch, losses: Tensor) -> Tensor:
-        """(B, W) weights from the losses (B, W): a sum of 1, and 0 where a word is not selected."""
+    def weighed(self, tagger: Tagger, batch: Batch, look: Callable[[], Looked]) -> tuple[Tensor, Looked]:
+        """(B, W) weights of the words' losses, a sum of 1, and 0 where a word is not selected; and what `look` gives, which it
+        may call as often as it takes to see how these losses come about."""
 
 
 @dataclass(frozen=True)
@@ -89,13 +93,15 @@ class Parts:
 class PseudoLabelledWords(Objective):
     """The loss of the selected words, a mean or weighed, plus what the regulariser adds (Eq. 15)."""
 
+    fast_way = True
+
     def __init__(self, loss: WordLoss, regulariser: GaussianConsistency | None = None, weigher: Weigher | None = None) -> None:
         self._loss, self._regulariser, self._weigher = loss, regulariser, weigher
         self._done = 0.0
         parts = {"regulariser": regulariser, "weigher": weigher}
         nets = {name: part.nets for name, part in parts.items() if part is not None}
         self.nets = nn.ModuleDict(nets) if nets else None
-        self.fast_way = self.recordable = self.reads_batch_alone = weigher is None
+        self.recordable = self.reads_batch_alone = weigher is None
         self.exact = weigher is not None and weigher.exact
 
     def begin_step(self, step: int, steps: int) -> None:
@@ -103,7 +109,7 @@ class PseudoLabelledWords(Objective):
         self.stage = self._loss.stage(self._done)
         if self._weigher is not None:
             self._weigher.begin_step(step, steps)
-            self.fast_way = self.recordable = self._weigher.idle
+            self.recordable = self._weigher.idle
 
     def begin_epoch(self, seed: int) -> None:
         if self._regulariser is not None:
@@ -115,20 +121,24 @@ class PseudoLabelledWords(Objective):
         if self._is_known and has_kernels(tagger, batch.labels):
             return self._fused(tagger, batch)
         values: dict[str, Tensor] = {}
-        with contextlib.nullcontext() if self._weigher is None else self._weigher.watching(tagger):
-            hidden = tagger.hidden(batch)
-            losses = self._loss(tagger.log_probs(hidden, batch), batch.labels, self._done)
-            if self._weigher is None:
-                loss = masked_mean(losses, batch.selected)
-            else:
-                weights = self._weigher.weigh(tagger, batch, losses)
-                loss = (weights * torch.where(batch.selected, losses, 0.0)).sum()
-                values["weighed"] = (weights > 0).sum() / batch.selected.sum().clamp(min=1)
+        look = functools.partial(self._look, tagger, batch)
+        if self._weigher is None:
+            hidden, losses = look()
+            loss = masked_mean(losses, batch.selected)
+        else:
+            weights, (hidden, losses) = self._weigher.weighed(tagger, batch, look)
+            loss = (weights * torch.where(batch.selected, losses, 0.0)).sum()
+            values["weighed"] = (weights > 0).sum() / batch.selected.sum().clamp(min=1)
         if self._regulariser is not None:
             predict = functools.partial(tagger.log_probs, batch=batch, dropout=False)
             extra, more = self._regulariser(hidden, batch.owned, batch.selected, predict)
             loss, values = loss + extra, values | more
         return loss, values
+
+    def _look(self, tagger: Tagger, batch: Batch) -> Looked:
+        assert batch.labels is not None
+        hidden = tagger.hidden(batch)
+        return Looked(hidden, self._loss(tagger.log_probs(hidden, batch), batch.labels, self._done))
 
     @property
     def _is_known(self) -> bool:

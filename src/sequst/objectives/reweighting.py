@@ -6,11 +6,20 @@ from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 Parameters = Mapping[str, Tensor]
+Slopes = Callable[[Parameters], Mapping[str, Tensor]]
+"""The gradient of the meta loss at these parameters, in each that it depends on."""
 
 
-def worth_of_words(losses: Tensor, parameters: Parameters, meta_loss: Callable[[Parameters], Tensor], rate: float) -> Tensor:
+def slopes_of(loss: Tensor, at: Parameters) -> dict[str, Tensor]:
+    """The gradient of a loss in each parameter that it depends on."""
+    found = torch.autograd.grad(loss, list(at.values()), allow_unused=True)
+    return {name: slope for name, slope in zip(at, found, strict=True) if slope is not None}
+
+
+def worth_of_words(losses: Tensor, parameters: Parameters, meta_slopes: Slopes, rate: float) -> Tensor:
     """(N,): how fast the meta loss after a virtual step falls with the weight of each word in that step, -dL/dw.
 
     The step is theta' = theta - rate x d/dtheta of sum w l, with w = 1/N. As theta' is linear in w, the derivative is the
@@ -23,31 +32,49 @@ def worth_of_words(losses: Tensor, parameters: Parameters, meta_loss: Callable[[
         (weights * losses).sum(), [parameters[name] for name in names], create_graph=True, allow_unused=True
     )
     step = {name: gradient for name, gradient in zip(names, gradients, strict=True) if gradient is not None}
-    moved = {name: (parameters[name] - rate * gradient).detach().requires_grad_() for name, gradient in step.items()}
-    slopes = torch.autograd.grad(meta_loss({**parameters, **moved}), list(moved.values()), allow_unused=True)
-    along = [(step[name] * slope).sum() for name, slope in zip(moved, slopes, strict=True) if slope is not None]
+    slopes = meta_slopes(_moved(parameters, step, rate))
+    along = [(gradient * slopes[name]).sum() for name, gradient in step.items() if name in slopes]
     [worth] = torch.autograd.grad(rate * torch.stack(along).sum(), weights, retain_graph=True)
     return worth
 
 
+def worth_by_tangent(
+    losses_at: Callable[[Parameters], Tensor], counted: Tensor, parameters: Parameters, meta_slopes: Slopes, rate: float
+) -> Tensor:
+    """The same, (B, W) for losses (B, W) of which some are `counted`, without a second derivative.
+
+    dl/dtheta along one direction, that of the meta gradient, is what forward-mode differentiation finds for all words at once:
+    a forward that carries how its states change. `losses_at` must give the same at the same parameters: no fresh dropout.
+    """
+    mean = torch.where(counted, losses_at(parameters), 0.0).sum() / counted.sum().clamp(min=1)
+    step = slopes_of(mean, parameters)
+    slopes = meta_slopes(_moved(parameters, step, rate))
+    with forward_ad.dual_level():
+        along = {
+            name: forward_ad.make_dual(parameters[name].detach(), slope)  # type: ignore[no-untyped-call]
+            for name, slope in slopes.items()
+        }
+        found = forward_ad.unpack_dual(losses_at({**parameters, **along})).tangent  # type: ignore[no-untyped-call]
+    return torch.zeros_like(counted, dtype=torch.float32) if found is None else rate * torch.where(counted, found, 0.0)
+
+
 def worth_by_difference(
-    losses: Tensor, losses_at: Callable[[Parameters], Tensor], parameters: Parameters,
-    meta_loss: Callable[[Parameters], Tensor], rate: float,
-) -> Tensor:  # fmt: skip
+    losses: Tensor, losses_at: Callable[[Parameters], Tensor], parameters: Parameters, meta_slopes: Slopes, rate: float
+) -> Tensor:
     """(N,): how much the loss of each word falls when the meta loss is learnt for a step.
 
     To the first order that is rate x dL/dtheta . dl/dtheta as well, but with the meta gradient at theta itself: no virtual
     step, and no second derivative. At these parameters `losses_at` must give `losses`: no fresh dropout.
     """
-    names = list(parameters)
-    slopes = torch.autograd.grad(meta_loss(parameters), [parameters[name] for name in names], allow_unused=True)
-    # they ask for a gradient as those of `losses` did: without, other kernels might draw other masks
-    moved = {
-        name: (parameters[name] - rate * slope).detach().requires_grad_()
-        for name, slope in zip(names, slopes, strict=True)
-        if slope is not None
-    }
-    return (losses - losses_at({**parameters, **moved})).detach()
+    # what was moved asks for a gradient as `losses` did: without, other kernels might draw other masks
+    return (losses - losses_at(_moved(parameters, meta_slopes(parameters), rate))).detach()
+
+
+@torch.no_grad()
+def _moved(parameters: Parameters, slopes: Mapping[str, Tensor], rate: float) -> dict[str, Tensor]:
+    """The parameters after a step down these slopes, as a new beginning."""
+    ends = torch._foreach_add([parameters[name] for name in slopes], [slopes[name].detach() for name in slopes], alpha=-rate)
+    return {**parameters, **{name: end.requires_grad_() for name, end in zip(slopes, ends, strict=True)}}
 
 
 def normalised(worth: Tensor) -> Tensor:

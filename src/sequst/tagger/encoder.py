@@ -67,10 +67,17 @@ class Encoder(nn.Module):
         """Whether it goes a faster way now, by kernels of Triton."""
         return False
 
+    def goes_fast(self, batch: Batch) -> bool:
+        """Whether it would go that way with this batch."""
+        return False
+
     def learning(self, dtype: torch.dtype) -> Way:
         """A way that may be faster, for the device where the encoder is now, with products in this precision. It has first
-        derivatives alone, and goes by the encoder's own weights, whatever stands in their place."""
+        derivatives alone, backward and forward, and goes by the weights that were there when it was last refreshed."""
         return Way()
+
+    def refresh(self) -> None:
+        """Let that way, where it is gone now, go by what stands in the place of the weights."""
 
     def save(self, folder: Path, classifier: nn.Linear) -> None:
         """Write the weights, those of the classifier on top of them, and what it takes to load them again."""

@@ -32,6 +32,10 @@ class _Product(NamedTuple):
         """The gradient of what went in, added to what flows back beside it."""
         return out @ self.weight if beside is None else beside.addmm_(out, self.weight)
 
+    def along(self, states: Tensor, change: Tensor, by: _Product) -> Tensor:
+        """How what comes out changes, where what goes in changes so, and the layer by another."""
+        return by(states).addmm_(change, self.weight.t())
+
 
 class _Prepared(NamedTuple):
     """What a layer computes with: its modules, its products and its dropouts."""
@@ -63,6 +67,7 @@ class Learning:
         self._known, self._kernels, self._dtype = known, kernels, dtype
         self.copies: dict[Tensor, Tensor] = {}
         """In the precision of the products, of each weight that takes part in one."""
+        self._copied: list[nn.Linear] = []
         self._layers = [self._prepared(layer, number) for number, layer in enumerate(known.layers)]
 
     @classmethod
@@ -80,8 +85,8 @@ class Learning:
 
     @torch.no_grad()
     def refresh(self) -> None:
-        """Make the copies equal to the weights."""
-        torch._foreach_copy_(list(self.copies.values()), list(self.copies))
+        """Make the copies equal to the weights, or to what stands in their place."""
+        torch._foreach_copy_(list(self.copies.values()), [each.detach() for part in self._copied for each in _both(part)])
 
     def states(self, batch: Batch, words: Tensor | None = None) -> Tensor:
         """(B, L, H): of every sub-word, fp32; from these word embeddings where they are given. What is dropped, torch's
@@ -119,13 +124,18 @@ class Learning:
             rows = slice(at, at + part.out_features)
             self.copies |= {part.weight: weight[rows], part.bias: bias[rows]}
             at += part.out_features
+        self._copied += parts
         return _Product(weight, bias)
+
+
+def _both(part: nn.Linear | nn.LayerNorm) -> tuple[Tensor, Tensor]:
+    return part.weight, part.bias
 
 
 def _weights(layer: Layer) -> list[Tensor]:
     """What a layer learns, in the order in which its gradients come."""
     parts = (layer.query, layer.key, layer.value, layer.output, layer.first_norm, layer.up, layer.down, layer.second_norm)
-    return [weight for part in parts for weight in (part.weight, part.bias)]
+    return [weight for part in parts for weight in _both(part)]
 
 
 class _Kept(NamedTuple):
@@ -203,6 +213,60 @@ class _Stack(torch.autograd.Function):
             found += [of_output, first[2], first[0], first[1], of_up, up_biases[number]]
             found += [of_down, second[2], second[0], second[1]]
         return out, of_bias, None, None, *found
+
+    @staticmethod
+    def jvp(ctx: Any, along: Tensor, of_bias: Tensor | None, _: None, __: None, *of_weights: Tensor) -> Tensor:
+        """How states change, where those that go in change `along` this, and the weights so."""
+        layers: list[_Prepared] = ctx.layers
+        common: _Common = ctx.common
+        kernels, keys, dtype = common.kernels, common.keys, along.dtype
+        changes = _changes(layers, of_weights)
+        for layer, kept, change in zip(layers, ctx.kept, changes, strict=True):
+            of_qkv = layer.qkv.along(kept.states, along, change.qkv)
+            of_seen = kernels.attention_along(
+                of_qkv, kept.qkv, common.sizes, common.heads, ctx.bias, of_bias, keys, layer.attention_site
+            )
+            of_output = layer.output.along(kept.seen, of_seen, change.output)
+            first = kernels.add_norm_along(
+                of_output, along, kept.first, layer.known.first_norm, change.first, keys, layer.first_site, dtype
+            )
+            of_inner = layer.up.along(kept.first.out, first, change.up)
+            of_active = torch.ops.aten.gelu_backward(of_inner, kept.inner)
+            of_down = layer.down.along(kept.active, of_active, change.down)
+            last = torch.float32 if layer is layers[-1] else dtype
+            along = kernels.add_norm_along(
+                of_down, first, kept.second, layer.known.second_norm, change.second, keys, layer.second_site, last
+            )
+        return along
+
+
+class _Change(NamedTuple):
+    """How the weights of a layer change: those of its products in their precision."""
+
+    qkv: _Product
+    output: _Product
+    up: _Product
+    down: _Product
+    first: tuple[Tensor, Tensor]
+    second: tuple[Tensor, Tensor]
+
+
+def _changes(layers: list[_Prepared], of_weights: tuple[Tensor, ...]) -> list[_Change]:
+    """From those of all weights, which are copied side by side at once."""
+    found = []
+    copies: list[Tensor] = []
+    given: list[Tensor] = []
+    for number, layer in enumerate(layers):
+        own = of_weights[16 * number : 16 * (number + 1)]  # two of each part, in the order of `_weights`
+        qkv, output, up, down = (
+            _Product(torch.empty_like(each.weight), torch.empty_like(each.bias))
+            for each in (layer.qkv, layer.output, layer.up, layer.down)
+        )
+        copies += [*qkv.weight.chunk(3), *qkv.bias.chunk(3), *output, *up, *down]
+        given += [*own[0:6:2], *own[1:6:2], *own[6:8], *own[10:14]]
+        found.append(_Change(qkv, output, up, down, (own[8], own[9]), (own[14], own[15])))
+    torch._foreach_copy_(copies, given)
+    return found
 
 
 def _in_fp32(one: Tensor, other: Tensor) -> Tensor:

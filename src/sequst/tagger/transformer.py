@@ -68,7 +68,7 @@ class Transformer(Encoder):
 
     def forward(self, batch: Batch, embeddings: Tensor | None = None) -> Tensor:
         """Of every word the state of its first sub-word."""
-        if self.training and self._learning is not None and self._learning.takes(batch):
+        if self._learning is not None and self.goes_fast(batch):
             return states_of_words(self._learning.states(batch, embeddings), batch)
         inputs = {"input_ids": batch.input_ids} if embeddings is None else {"inputs_embeds": embeddings}
         states = self.model(attention_mask=self._mask(batch.attention_mask), **inputs).logits  # (B, L, H)
@@ -93,6 +93,13 @@ class Transformer(Encoder):
     @property
     def is_fast(self) -> bool:
         return self._learning is not None
+
+    def goes_fast(self, batch: Batch) -> bool:
+        return self.training and self._learning is not None and self._learning.takes(batch)
+
+    def refresh(self) -> None:
+        if self._learning is not None:
+            self._learning.refresh()
 
     def learning(self, dtype: torch.dtype) -> Way:
         way = Learning.of(self.known_layers(), dtype)

@@ -101,8 +101,20 @@ class LearningKernels(Protocol):
         """From the gradient of what it gave, that of qkv (N, 3H), in its place, and where there is room for it, that of all
         scores (B, heads, L, L)."""
 
+    def attention_along(
+        self, along: Tensor, qkv: Tensor, sizes: Tensor, heads: int, bias: Tensor | None, of_bias: Tensor | None, keys: Tensor,
+        site: Site,
+    ) -> Tensor:  # fmt: skip
+        """(N, H): how what it gives changes, where qkv (N, 3H) changes `along` this and the bias by `of_bias`."""
+
     def add_norm(self, change: Tensor, to: Tensor, norm: nn.LayerNorm, keys: Tensor, site: Site, dtype: torch.dtype) -> Normed:
         """The normalised sum of what is left of `change` and `to`."""
 
     def add_norm_back(self, out: Tensor, normed: Normed, norm: nn.LayerNorm, keys: Tensor, site: Site) -> NormedBack:
         """From the gradient of the sum, those of what it was made of."""
+
+    def add_norm_along(
+        self, change: Tensor, to: Tensor, normed: Normed, norm: nn.LayerNorm, of_norm: tuple[Tensor, Tensor], keys: Tensor,
+        site: Site, dtype: torch.dtype,
+    ) -> Tensor:  # fmt: skip
+        """How the sum changes, where what it is made of changes by `change` and `to`, and weight and bias by `of_norm`."""

@@ -91,6 +91,45 @@ def _attention_back(
     tl.store(qkv + offset + 2 * width, of_value.to(value.dtype), mask=inside)
 
 
+@triton.jit(do_not_specialize=["length", "site", "threshold"])
+def _attention_along(
+    along, qkv, out, sizes, bias, of_bias, keys, length, site, threshold, kept_scale, score_scale,
+    HEADS: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr, BIASED: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    row, head = tl.program_id(0), tl.program_id(1)
+    width: tl.constexpr = HEADS * SIZE
+    place = tl.arange(0, BLOCK)
+    feature = head * SIZE + tl.arange(0, SIZE)
+    inside = (place < length)[:, None]
+    offset = (row * length + place)[:, None] * (3 * width) + feature[None, :]
+    query = tl.load(qkv + offset, mask=inside, other=0.0)
+    key = tl.load(qkv + offset + width, mask=inside, other=0.0)
+    of_query = tl.load(along + offset, mask=inside, other=0.0)
+    of_key = tl.load(along + offset + width, mask=inside, other=0.0)
+    scores = tl.dot(query, tl.trans(key), input_precision=PRECISION) * score_scale
+    of_scores = tl.dot(of_query, tl.trans(key), input_precision=PRECISION)
+    of_scores += tl.dot(query, tl.trans(of_key), input_precision=PRECISION)
+    of_scores *= score_scale
+    pair = (head * length + place)[:, None] * length + place[None, :]
+    both = inside & (place < length)[None, :]
+    if BIASED:
+        scores += tl.load(bias + pair, mask=both, other=0.0)
+        of_scores += tl.load(of_bias + pair, mask=both, other=0.0)
+    scores = tl.where((place < tl.load(sizes + row))[None, :], scores, -1e30)
+    weights = tl.exp(scores - tl.max(scores, 1)[:, None])
+    weights = weights / tl.sum(weights, 1)[:, None]
+    of_weights = weights * (of_scores - tl.sum(weights * of_scores, 1)[:, None])
+    bits = random_bits(row * HEADS * length * length + pair, tl.load(keys) + site, tl.load(keys + 1))
+    stays = (bits >> 16).to(tl.int32) >= threshold
+    weights = tl.where(stays, weights * kept_scale, 0.0)
+    of_weights = tl.where(stays, of_weights * kept_scale, 0.0)
+    value = tl.load(qkv + offset + 2 * width, mask=inside, other=0.0)
+    of_value = tl.load(along + offset + 2 * width, mask=inside, other=0.0)
+    seen = tl.dot(of_weights.to(value.dtype), value, input_precision=PRECISION)
+    seen += tl.dot(weights.to(value.dtype), of_value, input_precision=PRECISION)
+    tl.store(out + (row * length + place)[:, None] * width + feature[None, :], seen.to(value.dtype), mask=inside)
+
+
 @triton.jit(do_not_specialize=["count", "site", "threshold"])
 def _add_norm(
     change, to, weight, bias, keys, out, normal, inverse, count, site, threshold, kept_scale, epsilon,
@@ -174,6 +213,40 @@ def _add_norm_back(
     tl.store(mine + 2 * WIDTH + HALF, change_two, mask=further)
 
 
+@triton.jit(do_not_specialize=["count", "site", "threshold"])
+def _add_norm_along(
+    change, to, normal, inverse, weight, of_weight, of_bias, keys, out, count, site, threshold, kept_scale,
+    WIDTH: tl.constexpr, HALF: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    column = tl.arange(0, BLOCK)
+    known = (row < count)[:, None]
+    inside, further = column < HALF, column + HALF < WIDTH
+    left, right = known & inside[None, :], known & further[None, :]
+    at = row[:, None] * WIDTH + column[None, :]
+    bits = random_bits(row[:, None] * HALF + column[None, :], tl.load(keys) + site, tl.load(keys + 1))
+    one = tl.load(change + at, mask=left, other=0.0).to(tl.float32)
+    two = tl.load(change + at + HALF, mask=right, other=0.0).to(tl.float32)
+    one = tl.where((bits & 0xFFFF).to(tl.int32) >= threshold, one * kept_scale, 0.0)
+    two = tl.where((bits >> 16).to(tl.int32) >= threshold, two * kept_scale, 0.0)
+    one += tl.load(to + at, mask=left, other=0.0).to(tl.float32)
+    two += tl.load(to + at + HALF, mask=right, other=0.0).to(tl.float32)
+    was_one = tl.load(normal + at, mask=left, other=0.0).to(tl.float32)
+    was_two = tl.load(normal + at + HALF, mask=right, other=0.0).to(tl.float32)
+    mean = ((tl.sum(one, 1) + tl.sum(two, 1)) / WIDTH)[:, None]
+    same = ((tl.sum(one * was_one, 1) + tl.sum(two * was_two, 1)) / WIDTH)[:, None]
+    scale = tl.load(inverse + row, mask=row < count, other=0.0)[:, None]
+    one, two = (one - mean - was_one * same) * scale, (two - mean - was_two * same) * scale
+    one = one * tl.load(weight + column, mask=inside, other=0.0)[None, :]
+    two = two * tl.load(weight + column + HALF, mask=further, other=0.0)[None, :]
+    one += was_one * tl.load(of_weight + column, mask=inside, other=0.0)[None, :]
+    two += was_two * tl.load(of_weight + column + HALF, mask=further, other=0.0)[None, :]
+    one += tl.load(of_bias + column, mask=inside, other=0.0)[None, :]
+    two += tl.load(of_bias + column + HALF, mask=further, other=0.0)[None, :]
+    tl.store(out + at, one.to(out.dtype.element_ty), mask=left)
+    tl.store(out + at + HALF, two.to(out.dtype.element_ty), mask=right)
+
+
 def _warps(block: int, dtype: torch.dtype) -> int:
     """Warps of attention: products in fp32 are none of the tensor cores'."""
     return 4 if dtype == torch.float32 else _ATTENTION_WARPS[block]
@@ -206,6 +279,23 @@ def attention_back(
     return qkv
 
 
+def attention_along(
+    along: Tensor, qkv: Tensor, sizes: Tensor, heads: int, bias: Tensor | None, of_bias: Tensor | None, keys: Tensor, site: Site
+) -> Tensor:
+    rows, size, drop = len(sizes), qkv.shape[1] // 3 // heads, site.drop
+    length = len(qkv) // rows
+    out = qkv.new_empty(len(qkv), heads * size)
+    block = max(16, triton.next_power_of_2(length))
+    if bias is not None:
+        of_bias = torch.zeros_like(bias) if of_bias is None else of_bias.contiguous()
+    _attention_along[(rows, heads)](
+        along, qkv, out, sizes, qkv if bias is None else bias, qkv if of_bias is None else of_bias, keys, length, drop.keys[0],
+        drop.threshold, drop.scale, size**-0.5, HEADS=heads, SIZE=size, BLOCK=block, BIASED=bias is not None,
+        PRECISION=PRECISION[qkv.dtype], num_warps=_warps(block, qkv.dtype), num_stages=1,
+    )  # fmt: skip
+    return out
+
+
 def add_norm(change: Tensor, to: Tensor, norm: nn.LayerNorm, keys: Tensor, site: Site, dtype: torch.dtype) -> Normed:
     (count, width), drop = to.shape, site.drop
     out, normal = torch.empty_like(to, dtype=dtype), torch.empty_like(change)
@@ -230,6 +320,20 @@ def add_norm_back(out: Tensor, normed: Normed, norm: nn.LayerNorm, keys: Tensor,
         drop.scale, turns, WIDTH=width, HALF=half, BLOCK=block, ROWS=rows, num_warps=NORM_WARPS,
     )  # fmt: skip
     return NormedBack(change, to, sums)
+
+
+def add_norm_along(
+    change: Tensor, to: Tensor, normed: Normed, norm: nn.LayerNorm, of_norm: tuple[Tensor, Tensor], keys: Tensor, site: Site,
+    dtype: torch.dtype,
+) -> Tensor:  # fmt: skip
+    (count, width), drop = change.shape, site.drop
+    out = torch.empty_like(change, dtype=dtype)
+    half, block, rows = _tile(width)
+    _add_norm_along[(triton.cdiv(count, rows),)](
+        change, to, normed.normal, normed.inverse, norm.weight, *(each.contiguous() for each in of_norm), keys, out, count,
+        drop.keys[0], drop.threshold, drop.scale, WIDTH=width, HALF=half, BLOCK=block, ROWS=rows, num_warps=NORM_WARPS,
+    )  # fmt: skip
+    return out
 
 
 def _tile(width: int) -> tuple[int, int, int]:

@@ -28,10 +28,14 @@ def kept_features(shape: torch.Size, keys: Tensor, site: Site) -> Tensor:
     return (torch.cat([bits & 0xFFFF, bits >> 16], 1)[:, :width] >= site.drop.threshold) * site.drop.scale
 
 
+def _apart(qkv: Tensor, rows: int, heads: int) -> Tensor:
+    """(3, B, heads, L, size): queries, keys and values that lie side by side (N, 3H)."""
+    return qkv.float().view(rows, -1, 3, heads, qkv.shape[1] // 3 // heads).permute(2, 0, 3, 1, 4)
+
+
 def _seen(qkv: Tensor, sizes: Tensor, heads: int, bias: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Queries, keys, values (B, heads, L, size) and the weights of attention (B, heads, L, L)."""
-    rows, width = len(sizes), qkv.shape[1] // 3
-    query, key, value = qkv.float().view(rows, -1, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
+    query, key, value = _apart(qkv, len(sizes), heads)
     scores = query @ key.transpose(2, 3) * query.shape[-1] ** -0.5
     if bias is not None:
         scores = scores + bias
@@ -60,6 +64,20 @@ def attention_back(
     return qkv.copy_(torch.stack(parts).permute(1, 3, 0, 2, 4).reshape(qkv.shape))
 
 
+def attention_along(
+    along: Tensor, qkv: Tensor, sizes: Tensor, heads: int, bias: Tensor | None, of_bias: Tensor | None, keys: Tensor, site: Site
+) -> Tensor:
+    query, key, value, weights = _seen(qkv, sizes, heads, bias)
+    of_query, of_key, of_value = _apart(along, len(sizes), heads)
+    of_scores = (of_query @ key.transpose(2, 3) + query @ of_key.transpose(2, 3)) * query.shape[-1] ** -0.5
+    if of_bias is not None:
+        of_scores = of_scores + of_bias
+    of_weights = weights * (of_scores - (weights * of_scores).sum(-1, keepdim=True))
+    kept = kept_weights(weights.shape, keys, site)
+    out: Tensor = of_weights * kept @ value + weights * kept @ of_value
+    return out.transpose(1, 2).reshape(len(qkv), -1).to(qkv.dtype)
+
+
 def add_norm(change: Tensor, to: Tensor, norm: nn.LayerNorm, keys: Tensor, site: Site, dtype: torch.dtype) -> Normed:
     summed = change.float() * kept_features(change.shape, keys, site) + to.float()
     inverse = torch.rsqrt(summed.var(-1, correction=0) + norm.eps)
@@ -75,3 +93,14 @@ def add_norm_back(out: Tensor, normed: Normed, norm: nn.LayerNorm, keys: Tensor,
     change = to * kept_features(to.shape, keys, site)
     sums = torch.stack([(out.float() * normal).sum(0), out.float().sum(0), change.sum(0)])
     return NormedBack(change.to(dtype), to.to(dtype), sums.unsqueeze(0))
+
+
+def add_norm_along(
+    change: Tensor, to: Tensor, normed: Normed, norm: nn.LayerNorm, of_norm: tuple[Tensor, Tensor], keys: Tensor, site: Site,
+    dtype: torch.dtype,
+) -> Tensor:  # fmt: skip
+    normal, (of_weight, of_bias) = normed.normal.float(), of_norm
+    summed = change.float() * kept_features(change.shape, keys, site) + to.float()
+    summed = summed - summed.mean(-1, keepdim=True) - normal * (summed * normal).mean(-1, keepdim=True)
+    of_normal = summed * normed.inverse.unsqueeze(-1)
+    return (of_normal * norm.weight.detach() + normal * of_weight + of_bias).to(dtype)
