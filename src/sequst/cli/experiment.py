@@ -55,6 +55,7 @@ def run(
     ] = None,
     engine: Annotated[str, typer.Option(help="local, or ray for a cluster.")] = "local",
     jobs: Annotated[int, typer.Option(help="Cells at a time on this machine; with ray, on a GPU or a machine.", min=1)] = 1,
+    mps: Annotated[bool, typer.Option("--mps", help="Several cells on a GPU compute side by side, by NVIDIA's MPS.")] = False,
     limit_seconds: Annotated[float | None, typer.Option(help="Stop by then; what is left runs another time.", min=1)] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     commit: Annotated[str | None, typer.Option(help="Commit of the code, where it is no git checkout.")] = None,
@@ -65,6 +66,7 @@ def run(
     Example:
       sequst experiment run main-10shot --data DIR --output results --jobs 4
     """
+    import contextlib
     import signal
     import sys
     from pathlib import Path
@@ -72,6 +74,7 @@ def run(
     from sequst.cli.console import note
     from sequst.errors import UsageError, nearest
     from sequst.experiments.grid import Told, require_data, run_grid
+    from sequst.experiments.mps import side_by_side
     from sequst.experiments.recipe import load_cells
     from sequst.files import explained
 
@@ -98,10 +101,11 @@ def run(
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as of Ctrl-C, so that nothing is left running
     try:
-        outcome = run_grid(
-            cells, Path(data), folder / "results.jsonl", jobs=jobs, commit=commit, device=device, limit_seconds=limit_seconds,
-            tell=tell, engine=engine,
-        )  # fmt: skip
+        with side_by_side(device, engine) if mps else contextlib.nullcontext():
+            outcome = run_grid(
+                cells, Path(data), folder / "results.jsonl", jobs=jobs, commit=commit, device=device,
+                limit_seconds=limit_seconds, tell=tell, engine=engine,
+            )  # fmt: skip
     except (KeyboardInterrupt, SystemExit):
         note(f"stopped after {len(ended)} cells, which are kept; the same command runs the others")
         raise

@@ -202,12 +202,16 @@ class _Call(nn.Module):
 def call_with(tagger: Tagger, parameters: Parameters, function: Callable[[Tagger], T]) -> T:
     """What the function gives for a tagger that has these parameters; the tagger itself keeps its own."""
     named = {f"tagger.{name}": value for name, value in parameters.items()}
+    own = dict(tagger.named_parameters())
+    others = any(value.data_ptr() != own[name].data_ptr() for name, value in parameters.items())
 
     def called(tagger: Tagger) -> T:
-        tagger.encoder.refresh()
+        if others:
+            tagger.encoder.refresh()
         return function(tagger)
 
     try:
         return torch.func.functional_call(_Call(tagger), named, (called,))  # type: ignore[no-any-return]
     finally:
-        tagger.encoder.refresh()
+        if others:
+            tagger.encoder.refresh()

@@ -350,8 +350,8 @@ def _set_rate(optimizer: Any, factor: float) -> None:
             group["lr"] = rate
 
 
-def batches_of(examples: Examples, tagger: Tagger) -> Iterator[Batch]:
+def batches_of(examples: Examples, tagger: Tagger, max_tokens: int = MAX_TOKENS) -> Iterator[Batch]:
     """All examples once, without learning: sorted by length."""
     lengths = [len(window.ids) for window in examples.windows]
-    for rows in plan(lengths, max_rows=len(lengths), max_tokens=MAX_TOKENS):
+    for rows in plan(lengths, max_rows=len(lengths), max_tokens=max_tokens):
         yield examples.batch(rows, tagger)

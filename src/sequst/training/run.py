@@ -19,13 +19,15 @@ from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError
 from sequst.evaluation.evaluating import evaluate
 from sequst.files import write_bytes
+from sequst.tagger.batches import Batch
+from sequst.tagger.cores import on_all_cores
 from sequst.tagger.forward import forward_of
 from sequst.tagger.shape import BILSTM
 from sequst.tagger.tagger import Tagger, labels_of
 from sequst.training.data import Data
 from sequst.training.device import make_accelerator
 from sequst.training.directory import RunDirectory
-from sequst.training.loop import Diverged, Examples, Hooks, OtherState, Outcome, Renew, batches_of, fit
+from sequst.training.loop import MAX_TOKENS, Diverged, Examples, Hooks, OtherState, Outcome, Renew, batches_of, fit
 from sequst.training.objective import Objective
 from sequst.training.progress import Progress, Silent
 from sequst.training.seeds import derive
@@ -343,10 +345,14 @@ class Run:
         total = torch.zeros(width, dtype=torch.float64, device=tagger.device)
         squares, count = torch.zeros_like(total), 0
         with contextlib.nullcontext() if exact else self.accelerator.autocast(), forward_of(tagger) as forward:
-            hidden = tagger.hidden if forward.packed is None else forward.hidden
-            for batch in batches_of(examples, tagger):
-                states = batch.owned_of(hidden(batch)).double()  # (N, H)
-                total, squares, count = total + states.sum(0), squares + states.pow(2).sum(0), count + len(states)
+
+            def sums(batch: Batch) -> tuple[Tensor, Tensor, int]:
+                states = batch.owned_of(forward.hidden(batch)).double()  # (N, H)
+                return states.sum(0), states.pow(2).sum(0), len(states)
+
+            batches = batches_of(examples, tagger, min(MAX_TOKENS, forward.token_budget))
+            for more, more_squares, words in on_all_cores(tagger, forward, sums, batches):
+                total, squares, count = total + more, squares + more_squares, count + words
         mean = total / count
         spread = (squares / count - mean.pow(2)).mean().clamp(min=0).sqrt()
         tagger.head.standardise(mean, float(spread))

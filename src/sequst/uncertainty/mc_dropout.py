@@ -50,10 +50,9 @@ def dropout_rate(tagger: nn.Module, rate: float) -> Iterator[None]:
 @contextlib.contextmanager
 def same_dropout(tagger: nn.Module, seed: int) -> Iterator[None]:
     """Within it dropout draws the same masks for the same seed, and outside its stream is where it was."""
-    with torch.random.fork_rng(devices=_gpus(tagger)):
-        torch.manual_seed(seed)
+    gpus = sorted({parameter.device.index or 0 for parameter in tagger.parameters() if parameter.device.type == "cuda"})
+    with torch.random.fork_rng(devices=gpus):
+        # not `torch.manual_seed`, which asks all kinds of devices, and writes the stack down for those that are not there
+        for generator in (torch.default_generator, *(torch.cuda.default_generators[gpu] for gpu in gpus)):
+            generator.manual_seed(seed)
         yield
-
-
-def _gpus(tagger: nn.Module) -> list[int]:
-    return sorted({parameter.device.index or 0 for parameter in tagger.parameters() if parameter.device.type == "cuda"})
