@@ -32,13 +32,18 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_server_lives_as_long_as_the_work(server: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), side_by_side("auto", "local"):
-        place = os.environ[PIPE]
-        assert server.read_text() == f"-d  in {place}\n"
-        raise KeyboardInterrupt
-    assert server.read_text().splitlines()[1:] == [f" quit in {place}"]
+    def work() -> None:
+        with side_by_side("auto", "local"):
+            place.append(os.environ[PIPE])
+            assert server.read_text() == f"-d  in {place[0]}\n"
+            raise KeyboardInterrupt
+
+    place: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert server.read_text().splitlines()[1:] == [f" quit in {place[0]}"]
     assert PIPE not in os.environ
-    assert not Path(place).exists()
+    assert not Path(place[0]).exists()
 
 
 def test_what_is_wrong_is_told_before_the_work(server: Path, monkeypatch: pytest.MonkeyPatch) -> None:

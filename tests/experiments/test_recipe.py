@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sequst.errors import UsageError
@@ -17,6 +18,7 @@ SHIPPED = {
     "full-data", "main-10shot", "best-10shot", "20shot", "50shot", "100shot", "ablation", "data-efficiency", "selection-error",
     "base-encoders", "rounds", "hyperparameters", "representations", "cases", "smoke", "screening", "screening-more",
     "screening-draws", "screening-draws-mirrored", "screening-rest", "study", "best-full-data", "best-ablation",
+    "best-full-pools", "best-parts", "best-parts-mirrored",
 }  # fmt: skip
 
 
@@ -60,6 +62,20 @@ def test_three_changes_in_all_eight_combinations() -> None:
         ("teacher.swap=0.5", marks[2]),
     ):
         assert all((of_one[0] in cell.recipe) == (of_one[1] in cell.recipe) for cell in cells)
+
+
+def test_no_part_of_the_defaults_is_mistaken_for_others() -> None:
+    """Of seven, each is left out in half of the runs, in as many with another as without, and whatever two others do."""
+    cells = [cell for name in ("best-parts", "best-parts-mirrored") for cell in load_recipe(name).cells()]
+    assert len(cells) == 8 * 6
+    assert len({cell.dataset for cell in cells}) == 6
+    parts = sorted({part for cell in cells for part in cell.recipe.split()} - {"default"})
+    assert len(parts) == 7
+    on = np.array([[1 if part in cell.recipe.split() else -1 for part in parts] for cell in cells])
+    assert (on.T @ on == 48 * np.eye(7)).all()
+    assert (on.sum(0) == 0).all()
+    for one, other in itertools.combinations(range(7), 2):
+        assert ((on[:, one] * on[:, other]) @ on == 0).all()
 
 
 def test_draws_are_the_same_every_time_and_differ_by_method() -> None:

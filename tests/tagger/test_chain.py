@@ -25,6 +25,7 @@ from sequst.tagger.chain import (
     sample,
     viterbi,
 )
+from sequst.tagger.chain import _where_all_are as where_all_are
 
 
 def chain(rows: int, longest: int, tags: int, seed: int, scale: float = 2.0) -> Chain:
@@ -49,6 +50,19 @@ def every_path(whole: Chain, row: int) -> list[tuple[float, tuple[int, ...]]]:
         score = score + sum(whole.transitions[a, b] for a, b in itertools.pairwise(path))
         found.append((float(score), path))
     return sorted(found, reverse=True)
+
+
+def test_what_a_gpu_is_not_asked_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a step may look at rows that have ended before it: bit by bit the same."""
+    some = chain(6, 9, 4, 1)
+
+    def everything() -> list[Tensor]:
+        return [*k_best(some, 3), *viterbi(some), log_normaliser(some), log_marginals(some), entropy(some)]
+
+    asked = everything()
+    assert any(where_all_are(some.mask))
+    monkeypatch.setattr("sequst.tagger.chain._where_all_are", lambda mask: [False] * mask.shape[1])
+    assert all(torch.equal(one, other) for one, other in zip(everything(), asked, strict=True))
 
 
 def probabilities(paths: list[tuple[float, tuple[int, ...]]]) -> list[float]:

@@ -86,10 +86,9 @@ def _forward(chain: Chain, keep: bool = False) -> tuple[list[Tensor], Tensor]:
 
 
 def _where_all_are(mask: Tensor) -> list[bool]:
-    """Of every step whether no row has ended before it; where a GPU's work is being recorded nothing can be asked of it."""
-    if mask.is_cuda and torch.cuda.is_current_stream_capturing():
-        return [False] * mask.shape[1]
-    return mask.all(0).tolist()
+    """Of every step whether no row is known to have ended before it; a GPU is not asked, for who asks waits until it has come
+    so far."""
+    return [False] * mask.shape[1] if mask.is_cuda else mask.all(0).tolist()
 
 
 def _close(chain: Chain, alpha: Tensor) -> Tensor:
@@ -152,7 +151,7 @@ def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
     scaled, taken = chain.without_large_scores()
     rows, longest, tags = scaled.emissions.shape
     emissions, mask = scaled.emissions.unbind(1), scaled.mask.unbind(1)
-    whole = scaled.mask.all(0).tolist()
+    whole = _where_all_are(scaled.mask)
     # (B, C, K): the best K paths that end in each tag; only the first is there at the start
     best = torch.full((rows, tags, k), -torch.inf, dtype=scaled.emissions.dtype, device=scaled.emissions.device)
     best[..., 0] = scaled.start + emissions[0]
