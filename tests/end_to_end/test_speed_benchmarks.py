@@ -77,6 +77,13 @@ def test_training_step(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.Mo
     assert found["ratio_trainer"] > 0
 
 
+def test_sharing(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = (f"--encoder={tiny_encoder}", "--processes=1,2", "--seconds=0.3", "--rows=4")
+    found = told("sharing", monkeypatch, tmp_path, *options)
+    assert set(found["steps_a_second"]["by turns"]) == {"1", "2"}
+    assert all(rate > 0 for rate in found["steps_a_second"]["by turns"].values())
+
+
 def test_whole_run(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     script = importlib.import_module("whole_run")
     short = {"epochs": 0.1, "min_steps": 30}
