@@ -398,7 +398,7 @@ def round_scores(name: str, method: str = "sequst") -> dict[int, dict[tuple[str,
     return found
 
 
-def mean_finding(name: str, kind: str, figure: str, dataset: str, **where: str) -> float:
+def mean_finding(name: str, kind: str, figure: str, dataset: str, **where: object) -> float:
     import statistics
 
     from sequst.experiments.results import read_findings
@@ -678,6 +678,26 @@ def test_the_pages_say_what_the_defaults_reach() -> None:
     teachers = [round_scores("best-10shot", method)[0] for method in ("sst", "sequst")]
     assert sum(f1 != teachers[1][key] for key, f1 in teachers[0].items()) == 3
     assert "in three of the thirty pairs" in page
+
+
+def test_the_page_on_the_recipe_says_what_more_text_brings() -> None:
+    from sequst.experiments.results import read_results
+
+    page = (REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8")
+    few, all_ = (read_results(REPOSITORY / f"results/best-{name}.jsonl") for name in ("10shot", "full-pools"))
+    assert len(all_) == 4
+    for name, method in (("SST", "sst"), ("SeqUST", "sequst")):
+        row = [
+            next(line["f1"] for line in lines if (line["dataset"], line["method"], line["seed"]) == (dataset, method, 12))
+            for dataset in ("mit_restaurant", "mit_movie")
+            for lines in (few, all_)
+        ]
+        assert f"| {name} | {' | '.join(f'{f1:.2f}' for f1 in row)} |" in page
+    assert "as large after five rounds as after one, 22 and 16 %" in " ".join(page.split())
+    for dataset, share in (("mit_restaurant", 22), ("mit_movie", 16)):
+        for round_ in (1, 5):
+            found = mean_finding("best-full-pools", "rounds", "entity_error", dataset, method="sst", round=round_)
+            assert round(found) == share
 
 
 def test_the_page_on_the_recipe_says_what_other_methods_reach() -> None:
