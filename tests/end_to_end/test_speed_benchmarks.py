@@ -48,6 +48,16 @@ def test_mc_dropout(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.Monke
     assert ("ours, bf16" in speed) == has_bf16(torch.device("cpu")) == (found["limit_tflops_bf16"] is not None)
 
 
+def test_the_passes_are_those_of_the_beliefs(tiny_encoder: str) -> None:
+    """With labels or without: the same numbers."""
+    script, common = importlib.import_module("mc_dropout"), importlib.import_module("common")
+    tagger = Tagger.from_encoder(tiny_encoder, common.LABELS, seed=1)
+    sentences = generate().test[:40]
+    passes, beliefs = (contender(tagger, sentences, 3) for contender in (script.ours, script.labelled))
+    assert np.array_equal(passes, beliefs)
+    assert len(passes) == sum(map(len, sentences))
+
+
 def test_mc_dropout_notices_another_computation(tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     script, common = importlib.import_module("mc_dropout"), importlib.import_module("common")
     tagger = Tagger.from_encoder(tiny_encoder, common.LABELS, seed=1)
