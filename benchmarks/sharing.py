@@ -72,21 +72,24 @@ def together(encoder: str, options: Any, counts: list[int]) -> dict[str, float]:
         context.Process(target=work, args=(number, encoder, options, counts, ready, found), daemon=True)
         for number in range(max(counts))
     ]
-    for each in crew:
-        each.start()
-    sums = dict.fromkeys(counts, 0.0)
-    awaited = len(counts) * len(crew)
-    while awaited:
-        try:
-            count, rate = found.get(timeout=1)
-        except queue.Empty:
-            if any(each.exitcode for each in crew):
-                raise SystemExit("a process has failed; its error stands above") from None
-            continue
-        sums[count] += rate
-        awaited -= 1
-    for each in crew:
-        each.join()
+    sums, awaited = dict.fromkeys(counts, 0.0), len(counts) * len(crew)
+    try:
+        for each in crew:
+            each.start()
+        while awaited:
+            try:
+                count, rate = found.get(timeout=1)
+            except queue.Empty:
+                if any(each.exitcode for each in crew):
+                    raise SystemExit("a process has failed; its error stands above") from None
+                continue
+            sums[count] += rate
+            awaited -= 1
+    finally:
+        for each in crew:
+            if awaited:
+                each.terminate()
+            each.join()
     return {str(count): rate for count, rate in sums.items()}
 
 

@@ -12,8 +12,13 @@ from sequst.errors import SequstError, UsageError
 from sequst.experiments.mps import CONTROL, PIPE, side_by_side
 
 SERVER = """#!/bin/sh
-echo "$@ $(cat) in $CUDA_MPS_PIPE_DIRECTORY" >> "$TOLD"
+echo "$@ $(cat) in $CUDA_MPS_PIPE_DIRECTORY$CUDA_VISIBLE_DEVICES" >> "$TOLD"
 test -d "$CUDA_MPS_PIPE_DIRECTORY" && test -d "$CUDA_MPS_LOG_DIRECTORY" || exit 3
+"""
+STUBBORN = """
+(while test ! -e "$TOLD.end"; do mkdir -p "$CUDA_MPS_LOG_DIRECTORY"; done) &
+test "$1" || exit 0
+sleep 9
 """
 
 
@@ -27,6 +32,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("TOLD", str(told))
     monkeypatch.delenv(PIPE, raising=False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     return told
 
@@ -41,7 +47,7 @@ def test_a_server_lives_as_long_as_the_work(server: Path) -> None:
     place: list[str] = []
     with pytest.raises(KeyboardInterrupt):
         work()
-    assert server.read_text().splitlines()[1:] == [f" quit in {place[0]}"]
+    assert server.read_text().splitlines()[1:] == [f" quit -t 10 in {place[0]}"]
     assert PIPE not in os.environ
     assert not Path(place[0]).exists()
 
@@ -68,13 +74,25 @@ def test_what_is_wrong_is_told_before_the_work(server: Path, monkeypatch: pytest
     assert not server.exists()
 
 
+def test_a_server_that_was_started_all_the_same_is_ended(server: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose control program does not come back, and which goes on writing."""
+    monkeypatch.setattr("sequst.experiments.mps._PATIENCE", 0.5)
+    program = server.parent / "bin" / CONTROL
+    program.write_text(SERVER + STUBBORN)
+    with pytest.raises(SequstError, match="timed out"), side_by_side("auto", "local"):
+        raise AssertionError
+    Path(f"{server}.end").touch()
+    assert server.read_text().splitlines()[-1].startswith(" quit -t 10 in ")
+    assert PIPE not in os.environ
+
+
 def test_the_command_runs_its_cells_within(
     server: Path, tmp_path: Path, make_benchmark: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[str | None] = []
+    seen: list[tuple[str | None, object]] = []
 
-    def run_grid(*_: object, **__: object) -> None:
-        seen.append(os.environ.get(PIPE))
+    def run_grid(*_: object, **options: object) -> None:
+        seen.append((os.environ.get(PIPE), options["device"]))
         raise SequstError("enough")
 
     monkeypatch.setattr("sequst.experiments.grid.run_grid", run_grid)
@@ -83,6 +101,7 @@ def test_the_command_runs_its_cells_within(
     for extra in ([], ["--mps"]):
         found = CliRunner().invoke(experiment.experiment, [*command, f"--output={tmp_path / 'out'}", *extra])
         assert str(found.exception) == "enough"
-    assert seen[0] is None
-    assert seen[1] is not None
+    assert seen[0] == (None, "auto")
+    assert seen[1][0] is not None
+    assert seen[1][1] == "cuda"  # a process that sees no GPU through the server is not to go on without one
     assert len(server.read_text().splitlines()) == 2

@@ -16,6 +16,7 @@ from sequst.methods.metast import MetaWeigher, call_with, twice_differentiable, 
 from sequst.methods.running import train
 from sequst.methods.self_training import Looked, PseudoLabelledWords
 from sequst.objectives.masked import CrossEntropy
+from sequst.objectives.reweighting import slopes_of, worth_by_tangent
 from sequst.tagger.batches import Batch, collate
 from sequst.tagger.head import SoftmaxHead
 from sequst.tagger.kernels import plain_learning
@@ -86,25 +87,40 @@ def test_weights_are_the_slopes_of_the_meta_loss(encoder: str, head: str, split:
     assert torch.allclose(found[chosen].float(), expected / expected.sum(), rtol=1e-2, atol=1e-3)
 
 
-@pytest.mark.parametrize("first_order", [False, True])
-@pytest.mark.parametrize("head", ["softmax", "crf"])
-def test_by_the_fast_way_they_are_the_same(
-    head: str, first_order: bool, split: Split, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """That of a GPU, in plain kernels and without dropout: weights of words, and the gradients of what is learnt with them."""
-    monkeypatch.setattr(Transformer, "is_fast", False)  # the loss of labelled words needs Triton for it
-    found = []
-    for fast in (False, True):
+@pytest.fixture
+def going_fast(split: Split, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Tagger]:
+    """Makes taggers in training whose encoder goes the fast way, in plain kernels."""
+
+    def make(head: str, dropout: bool = True) -> Tagger:
         tagger = Tagger.from_encoder(tiny_encoder, labels_of(split.labeled), seed=1, head=head).train()
         assert isinstance(tagger.encoder, Transformer)
-        without_dropout(tagger)
         with torch.no_grad():
             tagger.head.linear.weight.normal_(generator=torch.Generator().manual_seed(2))  # words that differ in worth
+        if not dropout:
+            without_dropout(tagger)
         known = tagger.encoder.known_layers()
         assert known is not None
         way = Learning(known, plain_learning, torch.float32)
         monkeypatch.setattr(way, "takes", lambda batch: True)
-        tagger.encoder.take_way(way if fast else None)
+        monkeypatch.setattr(Transformer, "is_fast", False)  # the loss of labelled words needs Triton for it
+        tagger.encoder.take_way(way)
+        return tagger
+
+    return make
+
+
+@pytest.mark.parametrize("first_order", [False, True])
+@pytest.mark.parametrize("head", ["softmax", "crf"])
+def test_by_the_fast_way_they_are_the_same(
+    head: str, first_order: bool, going_fast: Callable[..., Tagger], split: Split, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of a GPU, in plain kernels and without dropout: weights of words, and the gradients of what is learnt with them."""
+    found = []
+    for fast in (False, True):
+        tagger = going_fast(head, dropout=False)
+        if not fast:
+            assert isinstance(tagger.encoder, Transformer)
+            tagger.encoder.take_way(None)
         taken = calls_of(Learning, "states", monkeypatch)
         batch = examples_of(tagger, split.dev[:6]).batch([0, 1, 2, 3, 4, 5], tagger)
         weigher = weigher_of(tagger, split, warmup=0.0, rate=0.5, first_order=first_order)
@@ -121,6 +137,71 @@ def test_by_the_fast_way_they_are_the_same(
     assert found[0][2].keys() <= found[1][2].keys()
     for name, gradient in found[0][2].items():
         torch.testing.assert_close(found[1][2][name], gradient, atol=5e-3 * float(gradient.abs().max() + 1e-3), rtol=0)
+
+
+@pytest.mark.parametrize("head", ["softmax", "crf"])
+def test_by_the_fast_way_all_see_one_mask(
+    head: str, going_fast: Callable[..., Tagger], split: Split, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With dropout: the losses that are learnt are those of the virtual step, and they change along the meta gradient by what
+    differences say."""
+    tagger = going_fast(head)
+    batch = examples_of(tagger, split.dev[:6]).batch([0, 1, 2, 3, 4, 5], tagger)
+    weigher = weigher_of(tagger, split, warmup=0.0, rate=0.5)
+    weigher.begin_step(3, 10)
+    given: list[Any] = []
+    monkeypatch.setattr("sequst.methods.metast.worth_by_tangent", lambda *all_: given.extend(all_) or worth_by_tangent(*all_))
+    _, looked = weigher.weighed(tagger, batch, looking(tagger, batch))
+    losses_at, counted, parameters, meta_slopes, rate = given
+    before = losses_at(parameters)
+    assert torch.equal(before, looked.losses)
+    assert not torch.allclose(looking(tagger, batch)().losses, before, atol=1e-3)  # as other masks would have it
+    step = slopes_of(torch.where(counted, before, 0.0).sum() / counted.sum(), parameters)
+    slopes = meta_slopes(
+        {name: (each - rate * step.get(name, 0.0)).detach().requires_grad_() for name, each in parameters.items()}
+    )
+    little = 1e-3
+
+    def after(way: float) -> torch.Tensor:
+        return losses_at({name: (p + way * little * slopes.get(name, 0.0)).detach() for name, p in parameters.items()})
+
+    differences = torch.where(counted, rate * (after(1) - after(-1)) / (2 * little), 0.0)
+    found = worth_by_tangent(*given)
+    torch.testing.assert_close(found, differences, atol=2e-3 * float(differences.abs().max()), rtol=0.0)
+    assert torch.equal(losses_at(parameters), before)
+
+
+def test_other_parameters_are_gone_after_an_error(going_fast: Callable[..., Tagger], split: Split) -> None:
+    tagger = going_fast("softmax", dropout=False)
+    batch = examples_of(tagger, split.dev[:2]).batch([0, 1], tagger)
+    before = tagger(batch)
+    others = {name: weight + 0.1 for name, weight in tagger.named_parameters()}
+
+    def fail(tagger: Tagger) -> None:
+        assert not torch.allclose(tagger(batch), before, atol=1e-2)
+        raise ValueError
+
+    with pytest.raises(ValueError):  # noqa: PT011
+        call_with(tagger, others, fail)
+    assert torch.equal(tagger(batch), before)
+
+
+def test_a_weigher_that_is_resumed_draws_the_same(split: Split, tiny_encoder: str) -> None:
+    tagger = Tagger.from_encoder(tiny_encoder, labels_of(split.labeled), seed=1)
+    batch = examples_of(tagger, split.dev[:2]).batch([0, 1], tagger)
+    whole = weigher_of(tagger, split, warmup=0.0, refresh=2, batch_size=4, smoothing=1e-6)
+    for step in range(5):  # at 0, 2 and 4 it looks
+        whole.begin_step(step, 10)
+        whole.weighed(tagger, batch, looking(tagger, batch))
+        with torch.no_grad():
+            tagger.head.linear.weight.normal_(generator=torch.Generator().manual_seed(step))
+    resumed = weigher_of(tagger, split, warmup=0.0, refresh=2, batch_size=4, smoothing=1e-6)
+    whole.begin_step(5, 10), resumed.begin_step(5, 10)
+    at_first = resumed._draw()
+    resumed = weigher_of(tagger, split, warmup=0.0, refresh=2, batch_size=4, smoothing=1e-6)
+    resumed.begin_step(5, 10)
+    resumed.nets.load_state_dict(whole.nets.state_dict())
+    assert resumed._draw() == whole._draw() != at_first
 
 
 @pytest.mark.parametrize("head", ["softmax", "crf"])

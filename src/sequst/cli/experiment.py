@@ -103,7 +103,7 @@ def run(
     try:
         with side_by_side(device, engine) if mps else contextlib.nullcontext():
             outcome = run_grid(
-                cells, Path(data), folder / "results.jsonl", jobs=jobs, commit=commit, device=device,
+                cells, Path(data), folder / "results.jsonl", jobs=jobs, commit=commit, device="cuda" if mps else device,
                 limit_seconds=limit_seconds, tell=tell, engine=engine,
             )  # fmt: skip
     except (KeyboardInterrupt, SystemExit):

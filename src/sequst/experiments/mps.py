@@ -31,33 +31,37 @@ def side_by_side(device: str, engine: str) -> Iterator[None]:
     control = shutil.which(CONTROL)
     if control is None:
         raise UsageError(f"--mps needs {CONTROL}, which comes with NVIDIA's driver on Linux; leave it out")
-    with tempfile.TemporaryDirectory(prefix="mps-") as folder:
+    with tempfile.TemporaryDirectory(prefix="mps-", ignore_cleanup_errors=True) as folder:
         own = {PIPE: str(Path(folder) / "pipe"), "CUDA_MPS_LOG_DIRECTORY": str(Path(folder) / "log")}
         for place in own.values():
             Path(place).mkdir()
         before = {name: os.environ.get(name) for name in own}
         os.environ.update(own)
         try:
-            _ask(control, "-d")
-            try:
-                yield
-            finally:
-                with contextlib.suppress(SequstError):  # whatever ended the work is told
-                    _ask(control, given="quit\n")
+            _ask(control, Path(folder), "-d")
+            yield
         finally:
+            with contextlib.suppress(SequstError):  # whatever ended the work is told
+                _ask(control, Path(folder), given="quit -t 10\n")
             for name, value in before.items():
                 os.environ.pop(name)
                 if value is not None:
                     os.environ[name] = value
 
 
-def _ask(control: str, *arguments: str, given: str = "") -> None:
-    try:
-        done = subprocess.run(
-            [control, *arguments], input=given, capture_output=True, text=True, check=False, timeout=_PATIENCE
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise SequstError(f"--mps: {CONTROL} does not work ({error}); leave --mps out") from None
-    if done.returncode:
-        reason = " ".join((done.stderr or done.stdout).split()) or f"exit code {done.returncode}"
-        raise SequstError(f"--mps: {CONTROL} does not work ({reason}); leave --mps out")
+def _ask(control: str, folder: Path, *arguments: str, given: str = "") -> None:
+    """Its words go to a file, not to a pipe, which a server that it starts would keep open. Which GPUs are seen, clients say: a
+    server that heard of it would number them anew."""
+    environment = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
+    with (folder / "told").open("w+") as told:
+        try:
+            done = subprocess.run(
+                [control, *arguments], input=given, text=True, stdout=told, stderr=told, check=False, timeout=_PATIENCE,
+                env=environment,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise SequstError(f"--mps: {CONTROL} does not work ({error}); leave --mps out") from None
+        if done.returncode:
+            told.seek(0)
+            reason = " ".join(told.read().split()) or f"exit code {done.returncode}"
+            raise SequstError(f"--mps: {CONTROL} does not work ({reason}); leave --mps out")

@@ -105,7 +105,7 @@ class MetaWeigher:
 
     @property
     def _masks(self) -> int:
-        """The seed of this step's dropout, in the losses that are weighed by a difference."""
+        """The seed of this step's dropout, where its losses are computed more than once."""
         return derive(self._seed, "masks", self._step)
 
     @property
@@ -185,6 +185,7 @@ def window_losses(tagger: Tagger, examples: Examples) -> Tensor:
             found[batch.windows] = (losses.sum(-1) / batch.owned.sum(-1).clamp(min=1)).to(found)
     finally:
         tagger.train(was_training)
+        torch.clear_autocast_cache()  # older ones of torch would learn with casts of weights that were made without a gradient
     return found
 
 

@@ -61,7 +61,7 @@ def worth_by_tangent(
 def worth_by_difference(
     losses: Tensor, losses_at: Callable[[Parameters], Tensor], parameters: Parameters, meta_slopes: Slopes, rate: float
 ) -> Tensor:
-    """(N,): how much the loss of each word falls when the meta loss is learnt for a step.
+    """As the losses are: how much that of each word falls when the meta loss is learnt for a step.
 
     To the first order that is rate x dL/dtheta . dl/dtheta as well, but with the meta gradient at theta itself: no virtual
     step, and no second derivative. At these parameters `losses_at` must give `losses`: no fresh dropout.

@@ -19,8 +19,8 @@ class Objective:
     nets_rate: float | None = None
     """Peak learning rate of the nets; without, that of the encoder."""
     fast_way: bool = False
-    """Whether the loss of the step that has begun may go through the encoder by a faster way: with the weights that the tagger
-    has, and with first derivatives alone."""
+    """Whether the loss of the step that has begun may go through the encoder by a faster way: with first derivatives alone, and
+    refreshed where others stand in the place of the weights."""
     recordable: bool = False
     """Whether that step may also be recorded and replayed: its loss asks the GPU for nothing, and on what else than the batch
     it depends, `stage` tells."""

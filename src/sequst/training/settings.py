@@ -161,7 +161,7 @@ class MetaSt:
     labels: str = "sampled"
     """Pseudo-labels: `sampled`, drawn from the teacher's probabilities, or `hard`, the best tag."""
     first_order: bool = False
-    """Weigh words by a difference of their losses in place of a second derivative: cheaper, and an approximation."""
+    """Weigh words by a difference of their losses in place of exact slopes: on a CPU cheaper, and an approximation."""
     rate: float = 0.01
     """Length of the virtual step: the gradient times this."""
     batch_size: int = 16

@@ -47,13 +47,14 @@ def _tried(device: torch.device, size: int, dtype: torch.dtype) -> Fused | None:
 
 
 def try_out(kernels: Fused, size: int, empty: Tensor) -> None:
-    """Call what is most likely to fail: the largest kernel, of rows as long as they may be and a head of this size, and one of
+    """Call what is most likely to fail: the largest kernels, of rows as long as they may be and a head of this size, and one of
     the packed forward. `empty` (1, 3 x size) is on the device."""
     qkv = empty.expand(LONGEST, -1).contiguous()
     sizes, keys = (
         torch.full((1,), LONGEST, device=empty.device, dtype=torch.int32),
         torch.zeros_like(empty[0, :2], dtype=torch.int32),
     )
+    kernels.learning.attention_along(qkv, qkv, sizes, 1, None, None, keys, Site(0.1, 0))
     kernels.learning.attention_back(qkv[:, :size].contiguous(), qkv, sizes, 1, None, keys, Site(0.1, 0), None)
     state = empty[:, :size].contiguous()
     kernels.packed.add_norm(state, state, nn.LayerNorm(size, device=empty.device), None)
