@@ -680,6 +680,45 @@ def test_the_pages_say_what_the_defaults_reach() -> None:
     assert "in three of the thirty pairs" in page
 
 
+def test_the_goals_of_the_recipe_stand_beside_what_was_found() -> None:
+    import statistics
+
+    from sequst.experiments.results import read_results
+
+    page = (REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8")
+    goals = page[page.index("## Goals") :]
+    scores: dict[tuple[str, str], list[float]] = {}
+    for line in read_results(REPOSITORY / "results/best-10shot.jsonl"):
+        scores.setdefault((line["dataset"], line["method"]), []).append(line["f1"])
+    means = {key: statistics.mean(f1) for key, f1 in scores.items()}
+    few, sst, ours = ([means[each, method] for each in SETS] for method in ("finetune", "sst", "sequst"))
+    full = {line["dataset"]: line["f1"] for line in read_results(REPOSITORY / "results/best-full-data.jsonl")}
+    whole, movie = statistics.mean(full.values()), SETS.index("mit_movie")
+    behind = [each for each, a, b in zip(SETS, ours, sst, strict=True) if a < b]
+    assert behind == ["snips", "mit_movie"]
+    average = statistics.mean(ours)
+    wrong = [
+        [mean_finding("best-10shot", "selection", "entity_error", each, method="sequst", strategy=s) for each in SETS]
+        for s in ("both", "none")
+    ]
+    left = [100 * some / all_ for some, all_ in zip(*wrong, strict=True)]
+    ece = [
+        mean_finding("best-10shot", "reliability", "ece", each, method="sequst") for each in ("conll03", "mit_movie", "snips")
+    ]
+    for row in (
+        f"| SeqUST over fine-tuning, average | 7.99 | {average - statistics.mean(few):.2f} |",
+        f"| SeqUST over SST, average | 3 | {average - statistics.mean(sst):.2f} |",
+        f"| by {sst[0] - ours[0]:.2f} and {sst[movie] - ours[movie]:.2f}, within chance |",
+        f"average | 42 % | {100 * (average - statistics.mean(few)) / (whole - statistics.mean(few)):.0f} % |",
+        f"MIT Movie | 42 % | {100 * (ours[movie] - few[movie]) / (full['mit_movie'] - few[movie]):.0f} % |",
+        f"| CoNLL-03 | 79.1 | {means['conll03', 'sequst']:.2f} |",
+        f"| SNIPS | 90 | {means['snips', 'sequst']:.2f} |",
+        f"| half | {min(left):.0f} to {max(left):.0f} % |",
+        f"| 3 % | {', '.join(f'{each:.1f}' for each in ece)} % |",
+    ):
+        assert row in goals
+
+
 def test_runs_that_were_repeated_gave_the_same() -> None:
     from sequst.experiments.results import read_results
 
