@@ -34,6 +34,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv(PIPE, raising=False)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # a server that goes on writing leaves something behind
     return told
 
 
