@@ -222,6 +222,16 @@ def test_the_page_on_speed_says_what_was_measured_on_cpus() -> None:
         f"{older['words_a_second']['ours']['median']:,.0f} words a second, {older['ratio']['pipeline at 32']:.1f} times the "
         f"pipeline at 32 and {older['ratio']['onnxruntime']:.1f} times onnxruntime"
     ) in page
+    old = measured("mc_dropout-avx2")
+    usual, sorted_, peer, own, labelled = (
+        f"{old['words_a_second'][name]['median']:.0f}"
+        for name in ("usual loop", "sorted and streamed", "baal", "ours", "ours, words labelled")
+    )
+    assert (
+        f"the usual loop reaches {usual} words a second, sorted batches {sorted_}, baal {peer}, and sequst {own} with the "
+        f"passes alone, {old['ratio_naive']:.1f} times the usual loop, {old['ratio_sorted']:.1f} times sorted batches and "
+        f"{old['ratio_baal']:.1f} times baal; {labelled} with the labels."
+    ) in page
     naive, sorted_, other = (f"{mc[f'ratio_{name}']:.1f} times" for name in ("naive", "sorted", "baal"))
     seconds = start["seconds"]
     for figure in (
