@@ -15,7 +15,7 @@ from sequst.evaluation.evaluating import evaluate, judged_entities
 from sequst.methods.running import Result, train
 from sequst.tagger.tagger import Tagger
 from sequst.tagger.trust import Trust, logit
-from sequst.training.calibrating import calibrate
+from sequst.training.calibrating import FEWEST, MEASURED, OPTIMISM, calibrate, optimism
 
 
 def test_the_confidence_of_an_entity_by_hand() -> None:
@@ -109,11 +109,26 @@ def test_it_is_saved_and_found_again(pair: tuple[Result, Result], split: Split, 
             Tagger.load(tmp_path / "again")
 
 
-def test_the_dev_set_itself_is_met(pair: tuple[Result, Result], split: Split) -> None:
+def test_the_dev_set_itself_is_met_but_for_its_optimism(pair: tuple[Result, Result], split: Split) -> None:
     _, calibrated = pair
-    _, confidences, correct = judged_entities(calibrated.tagger, split.dev)
-    assert np.mean(confidences) == pytest.approx(np.mean(correct), abs=0.05)
-    assert expected_calibration_error(reliability(confidences, correct, 3)) < 12.0  # type: ignore[operator]
+    tagger = calibrated.tagger
+    _, confidences, correct = judged_entities(tagger, split.dev)
+    assert FEWEST <= len(correct) <= MEASURED
+    assert np.mean(confidences) < np.mean(correct)
+    as_fitted = [Trust(1.0, OPTIMISM).confidence([each], "") for each in confidences]
+    assert np.mean(as_fitted) == pytest.approx(np.mean(correct), abs=0.05)
+    assert expected_calibration_error(reliability(as_fitted, correct, 3)) < 12.0  # type: ignore[operator]
+    tagger.trust, kept = Trust(), tagger.trust
+    fitted = fit_trust(*judged_entities(tagger, split.dev))
+    tagger.trust = kept
+    assert kept.intercept == pytest.approx(fitted.intercept - OPTIMISM, abs=1e-3)
+    assert kept.slope == pytest.approx(fitted.slope, abs=1e-3)
+    assert dict(kept.types) == pytest.approx(dict(fitted.types), abs=1e-3)
+
+
+def test_a_large_dev_set_has_the_last_word() -> None:
+    assert optimism(1) == optimism(MEASURED) == OPTIMISM > 0
+    assert optimism(10 * MEASURED) == pytest.approx(OPTIMISM / 10)
 
 
 def test_too_few_entities_say_nothing(split: Split, tiny_encoder: str) -> None:
