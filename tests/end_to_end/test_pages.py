@@ -98,6 +98,9 @@ class Here:
     def running(self) -> int:
         return len(self.cells)
 
+    def prepare(self, cells: int) -> None:
+        pass
+
     def room(self) -> int:
         return 1 - self.running
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -84,6 +85,24 @@ def test_a_killed_worker_costs_its_own_cell_alone(data: Path, tmp_path: Path, mo
     assert [line["seed"] for line in outcome.lines] == [2]
 
 
+@pytest.mark.parametrize(("jobs", "cells", "started"), [(2, 3, 2), (3, 1, 1)])
+def test_processes_start_while_data_is_looked_at(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int, cells: int, started: int
+) -> None:
+    before, workers = multiprocessing.active_children(), []
+
+    def look(asked: Any, folder: Path) -> None:
+        assert ([each.seed for each in asked], folder) == (list(range(cells)), data)
+        workers.extend(each for each in multiprocessing.active_children() if each not in before)
+        raise UsageError("no such benchmark")
+
+    monkeypatch.setattr("sequst.experiments.grid.require_data", look)
+    with pytest.raises(UsageError, match="no such benchmark"):
+        run_grid([cell(seed) for seed in range(cells)], data, tmp_path / "r.jsonl", jobs=jobs, commit="c", device="cpu")
+    assert len(workers) == started
+    assert not any(each.is_alive() for each in workers)
+
+
 class Timed:
     """An engine of two places whose cells take as many seconds, of a clock of its own, as their seed says."""
 
@@ -95,6 +114,9 @@ class Timed:
     @property
     def running(self) -> int:
         return len(self.ends)
+
+    def prepare(self, cells: int) -> None:
+        pass
 
     def room(self) -> int:
         return 2 - self.running

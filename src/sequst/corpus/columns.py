@@ -44,9 +44,10 @@ def read_columns(
     for ordinal, rows in enumerate(blocks(_rows(lines)), 1):
         width = width or len(rows[0][1])
         tagged = tag_use == "required" or (tag_use in ("optional", "hidden") and width > 1)
+        needed = _columns_for(layout, tagged)
         whole = True
         for number, fields in rows:
-            malformed = _malformed(fields, width, layout, tagged)
+            malformed = _malformed(fields, width, needed, layout, tagged)
             if malformed is not None:
                 whole = False
                 report(Problem(name, number, *malformed))
@@ -76,12 +77,15 @@ def blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
         yield block
 
 
-def _malformed(fields: list[str], width: int, layout: Layout, tagged: bool) -> tuple[str, str] | None:
+def _malformed(fields: list[str], width: int, needed: int, layout: Layout, tagged: bool) -> tuple[str, str] | None:
     """(found, expected) of a row that cannot be read."""
-    row = shorten("\t".join(fields))
-    if any("\r" in field for field in fields):
+    text = "\t".join(fields)
+    fits = len(fields) == width >= needed and "\r" not in text
+    if fits and fields[layout.word].strip(" ") and (not tagged or is_tag(fields[layout.tag])):
+        return None  # nearly all, and there may be millions
+    row = shorten(text)
+    if "\r" in text:
         return f"a carriage return in {row}", "lines that end with a line feed; convert it, e.g. tr '\\r' '\\n'"
-    needed = max(_columns_for(layout.word), _columns_for(layout.tag), 2) if tagged else _columns_for(layout.word)
     if len(fields) < needed:
         what = "a word and its tag" if tagged else "a word"
         return f"{len(fields)} column{'s' * (len(fields) != 1)}, {row}", f"at least {needed}, for {what}"
@@ -89,11 +93,11 @@ def _malformed(fields: list[str], width: int, layout: Layout, tagged: bool) -> t
         return f"{len(fields)} columns, {row}", f"{width}, as in the first row"
     if not fields[layout.word].strip(" "):
         return f"an empty word, {row}", "a word in every row"
-    if tagged and not is_tag(fields[layout.tag]):
-        hint = "; if the tag is in another column, say which: --tag-column, --word-column"
-        return f"{shorten(fields[layout.tag])} as the tag", f"O, B-TYPE or I-TYPE{hint}"
-    return None
+    hint = "; if the tag is in another column, say which: --tag-column, --word-column"
+    return f"{shorten(fields[layout.tag])} as the tag", f"O, B-TYPE or I-TYPE{hint}"
 
 
-def _columns_for(index: int) -> int:
-    return index + 1 if index >= 0 else -index
+def _columns_for(layout: Layout, tagged: bool) -> int:
+    """How many a row must have at least."""
+    word, tag = (index + 1 if index >= 0 else -index for index in (layout.word, layout.tag))
+    return max(word, tag, 2) if tagged else word

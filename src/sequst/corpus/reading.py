@@ -162,7 +162,8 @@ def _turn(sentences: list[Sentence], scheme: Scheme, report: Report) -> list[Sen
             assert sentence.source is not None
             report(sentence.source.problem(f"{found} at {sentence.words[word]!r}", expected, word))
         if not bad:
-            turned.append(sentence if sentence.tags is None else replace(sentence, tags=to_iob2(sentence.tags, scheme)))
+            is_turned = sentence.tags is None or scheme == "IOB2"
+            turned.append(sentence if is_turned else replace(sentence, tags=to_iob2(sentence.tags or (), scheme)))
     return turned
 
 

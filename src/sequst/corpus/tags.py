@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
@@ -22,6 +23,7 @@ class Span(NamedTuple):
     end: int
 
 
+@functools.lru_cache(maxsize=1024)
 def is_tag(text: str) -> bool:
     """O, or one of B I E S L U, a hyphen and a type."""
     return _TAG.fullmatch(text) is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib
 import os
 import socket
 import tempfile
@@ -21,6 +22,8 @@ from sequst.experiments.results import Lines
 from sequst.extras import needed
 
 _CONTEXT = get_context("spawn")  # a forked process has no GPU
+_NEEDED = ("transformers.models.auto.modeling_auto", "sequst.methods.running", "sequst.experiments.findings")
+"""What nearly every cell imports, which takes seconds: done while the first waits for its data to be looked at."""
 
 Result = tuple[dict[str, Any], dict[str, Lines]] | str
 """The line of a cell and its findings, or its error."""
@@ -72,6 +75,9 @@ class Engine(Protocol):
     @property
     def running(self) -> int: ...
 
+    def prepare(self, cells: int) -> None:
+        """Get ready for so many, while whoever asks does other things."""
+
     def room(self) -> int:
         """How many more it could begin now."""
 
@@ -98,6 +104,9 @@ class Local:
     @property
     def running(self) -> int:
         return sum(worker.cell is not None for worker in self._workers)
+
+    def prepare(self, cells: int) -> None:
+        self._workers += [_Worker(self._job) for _ in range(min(cells, self._job.share))]
 
     def room(self) -> int:
         return self._job.share - self.running
@@ -161,6 +170,8 @@ def _work(pipe: Any, job: Job) -> None:
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     tempfile.tempdir = job.scratch
     job.settle((os.cpu_count() or 1) / job.share)
+    for module in _NEEDED:
+        importlib.import_module(module)
     while True:
         try:
             cell = pipe.recv()
@@ -208,6 +219,9 @@ class OnRay:
     @property
     def running(self) -> int:
         return len(self._tasks)
+
+    def prepare(self, cells: int) -> None:
+        """A task begins when it is given, wherever there is room for it."""
 
     def room(self) -> int:
         slots = sum(self._slots(node) for node in self._machines())

@@ -61,7 +61,7 @@ def run_grid(
 ) -> Outcome:  # fmt: skip
     """Run the cells that `output` does not have yet. What there is to see in them beside their scores goes to NAME.KIND.jsonl
     beside it (see `findings`), and what fails to NAME.failures.jsonl. No cell outlives the limit: what has not ended by then is
-    stopped, and left for another time."""
+    stopped, and left for another time. Before the first begins, all data that they read is looked at."""
     begun = time.monotonic()
     if engine not in ENGINES:
         raise UsageError(f"unknown engine {engine!r}; {nearest(engine, ENGINES)}")
@@ -83,6 +83,8 @@ def run_grid(
             return bool(todo) and (left is None or left > shortest)
 
         try:
+            crew.prepare(len(todo))
+            require_data(todo, data)
             while True:
                 while is_time_for_another() and crew.room() > 0:
                     crew.begin(todo.popleft())
