@@ -360,6 +360,33 @@ def test_int8(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
         assert spread == {"mean": pytest.approx(np.mean(changed)), "deviation": pytest.approx(np.std(changed, ddof=1))}
 
 
+def test_optimism(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Confidences that are too high by a known shift of their logits, another for every dataset and seed."""
+
+    def line(dataset: str, seed: int, method: str, high: float) -> str:
+        logits = np.array([-1.0, 0.5, 3.0])
+        right, sure = (1.0 / (1.0 + np.exp(-each)) for each in (logits, logits + high))
+        bins = [{"confidence": c, "accuracy": a, "count": n} for c, a, n in zip(sure, right, (5, 7, 9), strict=True)]
+        return json.dumps({"dataset": dataset, "seed": seed, "method": method, "bins": bins})
+
+    learnt, judged = tmp_path / "learnt.jsonl", tmp_path / "judged.jsonl"
+    highs = {("a", 1): (0.1, 0.3), ("a", 2): (0.6,), ("b", 1): (1.0,)}
+    learnt.write_text("\n".join(line(*group, "m", high) for group, some in highs.items() for high in some))
+    judged.write_text("\n".join([line("a", 3, "m", 1.0), line("b", 3, "m", 0.0)]))
+    found = told("optimism", monkeypatch, tmp_path, str(learnt), "--judge", str(judged))
+    assert found["groups"] == {
+        "a": {"1": pytest.approx(-0.2, abs=1e-5), "2": pytest.approx(-0.6, abs=1e-5)},
+        "b": {"1": pytest.approx(-1.0, abs=1e-5)},
+    }
+    assert found["shift"] == pytest.approx(-0.6, abs=1e-5)  # of three groups, not of four runs
+    assert found["error"] == pytest.approx(0.4 / 3**0.5, abs=1e-5)
+    a, b = found["judged"]["m"]["a"], found["judged"]["m"]["b"]
+    assert (a["shift"], b["shift"]) == (pytest.approx(-1.0, abs=1e-5), pytest.approx(-0.4, abs=1e-5))  # never its own
+    assert a["as it is"] > 5.0
+    assert a["shifted"] == pytest.approx(0.0, abs=1e-3)
+    assert b["shifted"] > b["as it is"] == 0.0
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("verb", ["predict", "next"])
 def test_memory(tmp_path: Path, verb: str) -> None:
