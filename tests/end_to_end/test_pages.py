@@ -8,7 +8,7 @@ import re
 import shlex
 import shutil
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +98,7 @@ class Here:
     def running(self) -> int:
         return len(self.cells)
 
-    def prepare(self, cells: int) -> None:
+    def prepare(self, cells: Sequence[Cell]) -> None:
         pass
 
     def room(self) -> int:

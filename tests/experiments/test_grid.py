@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -115,7 +115,7 @@ class Timed:
     def running(self) -> int:
         return len(self.ends)
 
-    def prepare(self, cells: int) -> None:
+    def prepare(self, cells: Sequence[Cell]) -> None:
         pass
 
     def room(self) -> int:

@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -20,10 +20,12 @@ from sequst.errors import SequstError, UsageError
 from sequst.experiments.cells import Cell, run_cell
 from sequst.experiments.results import Lines
 from sequst.extras import needed
+from sequst.tagger.shape import BILSTM
 
 _CONTEXT = get_context("spawn")  # a forked process has no GPU
-_NEEDED = ("transformers.models.auto.modeling_auto", "sequst.methods.running", "sequst.experiments.findings")
-"""What nearly every cell imports, which takes seconds: done while the first waits for its data to be looked at."""
+_NEEDED = ("sequst.methods.running", "sequst.experiments.findings")
+_NEEDED_BY_TRANSFORMERS = "transformers.models.auto.modeling_auto"
+"""What cells import, which takes seconds: done while the first waits for its data to be looked at."""
 
 Result = tuple[dict[str, Any], dict[str, Lines]] | str
 """The line of a cell and its findings, or its error."""
@@ -75,8 +77,8 @@ class Engine(Protocol):
     @property
     def running(self) -> int: ...
 
-    def prepare(self, cells: int) -> None:
-        """Get ready for so many, while whoever asks does other things."""
+    def prepare(self, cells: Sequence[Cell]) -> None:
+        """Get ready for these, while whoever asks does other things."""
 
     def room(self) -> int:
         """How many more it could begin now."""
@@ -105,8 +107,10 @@ class Local:
     def running(self) -> int:
         return sum(worker.cell is not None for worker in self._workers)
 
-    def prepare(self, cells: int) -> None:
-        self._workers += [_Worker(self._job) for _ in range(min(cells, self._job.share))]
+    def prepare(self, cells: Sequence[Cell]) -> None:
+        pretrained = any(cell.encoder != BILSTM for cell in cells)
+        modules = (*_NEEDED, _NEEDED_BY_TRANSFORMERS) if pretrained else _NEEDED
+        self._workers += [_Worker(self._job, modules) for _ in range(min(len(cells), self._job.share))]
 
     def room(self) -> int:
         return self._job.share - self.running
@@ -133,9 +137,10 @@ class Local:
 class _Worker:
     """A process that runs one cell after the other."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, modules: Sequence[str] = ()) -> None:
+        """`modules` are imported before there is a cell to run."""
         self.connection, theirs = _CONTEXT.Pipe()
-        self._process = _CONTEXT.Process(target=_work, args=(theirs, job), daemon=True)
+        self._process = _CONTEXT.Process(target=_work, args=(theirs, job, modules), daemon=True)
         self._process.start()
         theirs.close()
         self.cell: Cell | None = None
@@ -165,12 +170,12 @@ class _Worker:
         self.connection.close()
 
 
-def _work(pipe: Any, job: Job) -> None:
+def _work(pipe: Any, job: Job, modules: Sequence[str]) -> None:
     """The life of a worker: its share of the machine, then cell after cell."""
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     tempfile.tempdir = job.scratch
     job.settle((os.cpu_count() or 1) / job.share)
-    for module in _NEEDED:
+    for module in modules:
         importlib.import_module(module)
     while True:
         try:
@@ -220,7 +225,7 @@ class OnRay:
     def running(self) -> int:
         return len(self._tasks)
 
-    def prepare(self, cells: int) -> None:
+    def prepare(self, cells: Sequence[Cell]) -> None:
         """A task begins when it is given, wherever there is room for it."""
 
     def room(self) -> int:

@@ -83,7 +83,7 @@ def run_grid(
             return bool(todo) and (left is None or left > shortest)
 
         try:
-            crew.prepare(len(todo))
+            crew.prepare(todo)
             require_data(todo, data)
             while True:
                 while is_time_for_another() and crew.room() > 0:
