@@ -4,9 +4,9 @@ python benchmarks/optimism.py LEARNT.reliability.jsonl ... --judge JUDGED.reliab
 
 Of every run the shift of its logits at which its mean confidence is the share of entities that are right, from the bins of its
 reliability; the runs of a dataset and a seed share a labelled sample and a dev set, so their mean counts as one. The
-calibration error of the runs to judge is told as it is and with the shift that all datasets but their own have. Bins are
-shifted as a whole, which is what a shift of their entities comes to, nearly. Lines must be of runs whose confidences had no
-such shift yet.
+calibration error of the runs to judge is told as it is and with the shift that all datasets but their own have, and apart for
+runs of seeds that no shift was found with. Bins are shifted as a whole, which is what a shift of their entities comes to,
+nearly. Lines must be of runs whose confidences had no such shift yet.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -59,22 +59,51 @@ def shifts(lines: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
     return {dataset: {seed: statistics.fmean(each) for seed, each in seeds.items()} for dataset, seeds in found.items()}
 
 
-def judged(lines: Sequence[dict[str, Any]], learnt: dict[str, dict[str, float]]) -> dict[str, dict[str, dict[str, float]]]:
-    """{method: {dataset: its calibration error as it is, with the shift of the other datasets, and that shift}}."""
-    found: dict[str, dict[str, dict[str, float]]] = defaultdict(dict)
-    for method, dataset in sorted({(line["method"], line["dataset"]) for line in lines}):
-        own = [line["bins"] for line in lines if (line["method"], line["dataset"]) == (method, dataset)]
-        shift = statistics.fmean(each for other, seeds in learnt.items() if other != dataset for each in seeds.values())
-        found[method][dataset] = {
-            "as it is": _mean_error(own),
-            "shifted": _mean_error([shifted(bins, shift) for bins in own]),
-            "shift": shift,
-        }
-    return dict(found)
+class Judged(NamedTuple):
+    """The calibration error of a run as it is, and with the shift that all datasets but its own have."""
+
+    method: str
+    dataset: str
+    is_new: bool
+    """Its dev set had no part in finding the shift of any dataset."""
+    as_it_is: float
+    shifted: float
 
 
-def _mean_error(runs: Sequence[Sequence[Bin]]) -> float:
-    return statistics.fmean(error for bins in runs if (error := expected_calibration_error(bins)) is not None)
+def judge(lines: Sequence[dict[str, Any]], learnt: dict[str, dict[str, float]]) -> list[Judged]:
+    others = {
+        dataset: statistics.fmean(each for other, seeds in learnt.items() if other != dataset for each in seeds.values())
+        for dataset in {line["dataset"] for line in lines}
+    }
+    found = []
+    for line in lines:
+        before, after = (
+            expected_calibration_error(bins) for bins in (line["bins"], shifted(line["bins"], others[line["dataset"]]))
+        )
+        assert before is not None
+        assert after is not None
+        is_new = all(str(line["seed"]) not in seeds for seeds in learnt.values())
+        found.append(Judged(line["method"], line["dataset"], is_new, before, after))
+    return found
+
+
+def told(runs: Sequence[Judged]) -> dict[str, dict[str, Any]]:
+    """{method: means by dataset; and over the runs with dev sets that are new, with what the shift changes there}."""
+    found: dict[str, dict[str, Any]] = {}
+    for method in sorted({run.method for run in runs}):
+        own = [run for run in runs if run.method == method]
+        by_set = {dataset: _means([run for run in own if run.dataset == dataset]) for dataset in {run.dataset for run in own}}
+        found[method] = {"by_dataset": by_set}
+        new = [run for run in own if run.is_new]
+        if len(new) > 1:
+            apart = [run.shifted - run.as_it_is for run in new]
+            spread = {"change": statistics.fmean(apart), "error": statistics.stdev(apart) / len(apart) ** 0.5}
+            found[method]["new_dev_sets"] = {**_means(new), **spread, "runs": len(new)}
+    return found
+
+
+def _means(runs: Sequence[Judged]) -> dict[str, float]:
+    return {name: statistics.fmean(getattr(run, name) for run in runs) for name in ("as_it_is", "shifted")}
 
 
 def main() -> None:
@@ -93,7 +122,7 @@ def main() -> None:
         "error": statistics.stdev(groups) / len(groups) ** 0.5,
         "runs": len(lines),
         "groups": learnt,
-        "judged": judged(read(options.judge), learnt),
+        "judged": told(judge(read(options.judge), learnt)),
     }
     text = json.dumps(found, indent=2)
     print(text)

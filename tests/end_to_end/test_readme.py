@@ -763,10 +763,10 @@ def test_the_goals_of_the_recipe_stand_beside_what_was_found() -> None:
         for s in ("both", "none")
     ]
     left = [100 * some / all_ for some, all_ in zip(*wrong, strict=True)]
-    calibrated = measured("optimism")["judged"]["sequst"]
+    calibrated = measured("optimism")["judged"]["sequst"]["by_dataset"]
     ece, before = (
         ", ".join(f"{calibrated[each][way]:.1f}" for each in ("conll03", "mit_movie", "snips"))
-        for way in ("shifted", "as it is")
+        for way in ("shifted", "as_it_is")
     )
     for row in (
         f"| SeqUST over fine-tuning, average | 7.99 | {average - statistics.mean(few):.2f} |",
@@ -849,7 +849,8 @@ def test_the_page_on_the_recipe_says_what_a_dev_set_flatters(monkeypatch: pytest
     import importlib
     import statistics
 
-    from sequst.training.calibrating import MEASURED, OPTIMISM
+    from sequst.training.calibrating import SMALL
+    from sequst.training.settings import Settings
 
     monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks"))
     script = importlib.import_module("optimism")
@@ -858,16 +859,20 @@ def test_the_page_on_the_recipe_says_what_a_dev_set_flatters(monkeypatch: pytest
     screened = [REPOSITORY / f"results/screening-{name}.reliability.jsonl" for name in ("draws", "more", "rest")]
     assert script.shifts(script.read(screened)) == {key: pytest.approx(value) for key, value in found["groups"].items()}
     groups = [each for seeds in found["groups"].values() for each in seeds.values()]
-    assert round(-found["shift"], 2) == OPTIMISM
+    assert round(-found["shift"], 2) == Settings().optimism
     assert f"in the {found['runs']} runs" in page
     assert f"a shift of {found['shift']:.2f} ± {found['error']:.2f} of the logits would have been right ({len(groups)}" in page
     by_set = sorted(statistics.mean(seeds.values()) for seeds in found["groups"].values())
-    assert f"{by_set[-1]:.2f} to {by_set[0]:.2f} by set" in page
-    assert f"more than {MEASURED:,} entities less, as {MEASURED:,} / n" in page
+    assert f"{by_set[0]:.2f} to {by_set[-1]:.2f} by set" in page
+    assert f"more than {SMALL:,} entities are found less, as {SMALL:,} / n" in page
     for method, name in (("finetune", "fine-tuning"), ("sst", "SST"), ("sequst", "SeqUST")):
-        for way, told in (("as it is", name), ("shifted", "shifted")):
-            row = [found["judged"][method][each][way] for each in SETS]
+        for way, told in (("as_it_is", name), ("shifted", "shifted")):
+            row = [found["judged"][method]["by_dataset"][each][way] for each in SETS]
             assert f"| {told} | {' | '.join(f'{ece:.1f}' for ece in row)} | {statistics.mean(row):.2f} |" in page
+        new = found["judged"][method]["new_dev_sets"]
+        goes = "goes from" if method == "sequst" else "from"
+        assert f"{name} {goes} {new['as_it_is']:.2f} to {new['shifted']:.2f} ({new['change']:+.2f} ± {new['error']:.2f}" in page
+        assert new["runs"] == 12
 
     def told_of(name: str, **where: object) -> tuple[list[float], float]:
         """(calibration errors by set, by how many points confidences are too high)."""
@@ -877,11 +882,20 @@ def test_the_page_on_the_recipe_says_what_a_dev_set_flatters(monkeypatch: pytest
         return errors, 100 * statistics.mean(statistics.mean(script.gap(line["bins"]) for line in own) for own in some)
 
     assert f"SeqUST with the defaults by {told_of('best-10shot', method='sequst')[1]:.1f} points on average" in page
-    (after, high), (before, higher) = told_of("one-teacher"), told_of("one-teacher-earlier")
+    (after, high), (_, higher) = told_of("one-teacher"), told_of("one-teacher-earlier")
     errors = [f"{each:.1f}" for each in after]
     assert f"{', '.join(errors[:-1])} and {errors[-1]}, on average {statistics.mean(after):.2f}" in page
-    assert f"29 of them had {statistics.mean(before):.2f} before" in page
-    assert f"too high by {high:.1f} points on average, before by {higher:.1f}" in page
+    again, first = (
+        {
+            (line["dataset"], line["seed"]): line["ece"]
+            for line in script.read([REPOSITORY / f"results/{name}.reliability.jsonl"])
+        }
+        for name in ("one-teacher", "one-teacher-earlier")
+    )
+    new = [key for key in first if key[1] in (12, 100)]
+    went = [statistics.mean(way[key] for key in new) for way in (first, again)]
+    assert f"the {len(new)} with the seeds 12 and 100 went from {went[0]:.2f} to {went[1]:.2f}" in page
+    assert f"too high by {high:.1f} points on average, where in 29 of them it had been {higher:.1f} before" in page
 
 
 def test_the_page_on_what_to_label_says_what_was_measured() -> None:

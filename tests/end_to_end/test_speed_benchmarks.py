@@ -372,7 +372,7 @@ def test_optimism(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     learnt, judged = tmp_path / "learnt.jsonl", tmp_path / "judged.jsonl"
     highs = {("a", 1): (0.1, 0.3), ("a", 2): (0.6,), ("b", 1): (1.0,)}
     learnt.write_text("\n".join(line(*group, "m", high) for group, some in highs.items() for high in some))
-    judged.write_text("\n".join([line("a", 3, "m", 1.0), line("b", 3, "m", 0.0)]))
+    judged.write_text("\n".join([line("a", 3, "m", 1.0), line("a", 2, "m", 1.0), line("b", 3, "m", 0.0)]))
     found = told("optimism", monkeypatch, tmp_path, str(learnt), "--judge", str(judged))
     assert found["groups"] == {
         "a": {"1": pytest.approx(-0.2, abs=1e-5), "2": pytest.approx(-0.6, abs=1e-5)},
@@ -380,11 +380,15 @@ def test_optimism(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     }
     assert found["shift"] == pytest.approx(-0.6, abs=1e-5)  # of three groups, not of four runs
     assert found["error"] == pytest.approx(0.4 / 3**0.5, abs=1e-5)
-    a, b = found["judged"]["m"]["a"], found["judged"]["m"]["b"]
-    assert (a["shift"], b["shift"]) == (pytest.approx(-1.0, abs=1e-5), pytest.approx(-0.4, abs=1e-5))  # never its own
-    assert a["as it is"] > 5.0
-    assert a["shifted"] == pytest.approx(0.0, abs=1e-3)
-    assert b["shifted"] > b["as it is"] == 0.0
+    of_m = found["judged"]["m"]
+    a, b = of_m["by_dataset"]["a"], of_m["by_dataset"]["b"]
+    assert a["as_it_is"] > 5.0
+    assert a["shifted"] == pytest.approx(0.0, abs=1e-3)  # by that of b, -1: never by its own
+    assert b["shifted"] > b["as_it_is"] == 0.0
+    new = of_m["new_dev_sets"]
+    assert new["runs"] == 2  # the third has a seed that a shift was found with
+    assert new["change"] == pytest.approx((b["shifted"] - a["as_it_is"]) / 2, abs=1e-3)
+    assert new["error"] == pytest.approx(abs(b["shifted"] + a["as_it_is"]) / 2, abs=1e-3)
 
 
 @pytest.mark.timeout(600)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import multiprocessing
 import os
@@ -101,6 +102,45 @@ def test_processes_start_while_data_is_looked_at(
         run_grid([cell(seed) for seed in range(cells)], data, tmp_path / "r.jsonl", jobs=jobs, commit="c", device="cpu")
     assert len(workers) == started
     assert not any(each.is_alive() for each in workers)
+
+
+@pytest.mark.parametrize(("encoder", "imported"), [("bilstm", False), ("minilm", True)])
+def test_processes_import_what_their_cells_need(
+    data: Path, monkeypatch: pytest.MonkeyPatch, encoder: str, imported: bool
+) -> None:
+    seen: list[tuple[str, ...]] = []
+    monkeypatch.setattr(engines, "_Worker", lambda job, modules: seen.append(modules))
+    engines.Local(engines.Job(data, "c", "cpu", 2)).prepare([dataclasses.replace(cell(1), encoder=encoder)] * 3)
+    assert len(seen) == 2
+    assert all(("transformers.models.auto.modeling_auto" in modules) == imported for modules in seen)
+    assert all("sequst.methods.running" in modules for modules in seen)
+
+
+def test_a_process_imports_before_its_first_cell(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what cannot be imported is the cell's to tell."""
+    (tmp_path / "needed_by_a_cell.py").write_text("")
+    (tmp_path / "broken.py").write_text("raise OSError('no such library')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr(engines.Job, "settle", lambda self, cpus: None)
+    imported: list[bool] = []
+
+    class Pipe:
+        def recv(self) -> Cell:
+            imported.append("needed_by_a_cell" in sys.modules)
+            raise EOFError
+
+    engines._work(Pipe(), engines.Job(data, "c"), ("broken", "needed_by_a_cell"))
+    assert imported == [True]
+
+
+def test_a_folder_without_the_benchmark_leaves_nothing(tmp_path: Path, sequst: Callable[..., Any]) -> None:
+    (tmp_path / "empty").mkdir()
+    for folder in ("empty", "nowhere"):
+        done = sequst("experiment", "run", "smoke", "--data", tmp_path / folder, "--output", tmp_path / "out", "--commit", "c")
+        assert done.returncode == 2
+        assert "--data" in done.stderr
+        assert not (tmp_path / "out").exists()
 
 
 class Timed:

@@ -9,13 +9,14 @@ import pytest
 import torch
 
 from sequst.corpus.sampling import Split
-from sequst.errors import SequstError
+from sequst.errors import SequstError, UsageError
 from sequst.evaluation.calibration import expected_calibration_error, fit_trust, reliability
 from sequst.evaluation.evaluating import evaluate, judged_entities
 from sequst.methods.running import Result, train
 from sequst.tagger.tagger import Tagger
 from sequst.tagger.trust import Trust, logit
-from sequst.training.calibrating import FEWEST, MEASURED, OPTIMISM, calibrate, optimism
+from sequst.training.calibrating import FEWEST, SMALL, calibrate, faded
+from sequst.training.settings import Settings
 
 
 def test_the_confidence_of_an_entity_by_hand() -> None:
@@ -61,6 +62,7 @@ def test_little_evidence_moves_it_little() -> None:
     assert -1.0 < rare["Y"] < 0.0 < rare["X"] + 0.5
 
 
+OPTIMISM = Settings().optimism
 SHORT = {"min_steps": 120, "epochs": 1, "evaluations": 2, "learning_rate": 1e-3, "head_learning_rate": 3e-3}
 
 
@@ -113,7 +115,8 @@ def test_the_dev_set_itself_is_met_but_for_its_optimism(pair: tuple[Result, Resu
     _, calibrated = pair
     tagger = calibrated.tagger
     _, confidences, correct = judged_entities(tagger, split.dev)
-    assert FEWEST <= len(correct) <= MEASURED
+    assert FEWEST <= len(correct) <= SMALL
+    assert calibrated.summary["calibration"]["optimism"] == OPTIMISM > 0
     assert np.mean(confidences) < np.mean(correct)
     as_fitted = [Trust(1.0, OPTIMISM).confidence([each], "") for each in confidences]
     assert np.mean(as_fitted) == pytest.approx(np.mean(correct), abs=0.05)
@@ -127,8 +130,20 @@ def test_the_dev_set_itself_is_met_but_for_its_optimism(pair: tuple[Result, Resu
 
 
 def test_a_large_dev_set_has_the_last_word() -> None:
-    assert optimism(1) == optimism(MEASURED) == OPTIMISM > 0
-    assert optimism(10 * MEASURED) == pytest.approx(OPTIMISM / 10)
+    assert faded(0.3, 1) == faded(0.3, SMALL) == 0.3
+    assert faded(0.3, 10 * SMALL) == pytest.approx(0.03)
+
+
+def test_it_can_be_left_out_and_changes_no_settings_name(pair: tuple[Result, Result], split: Split) -> None:
+    with pytest.raises(UsageError, match=r"optimism=-0\.1: must be at least 0"):
+        Settings(optimism=-0.1)
+    assert Settings(optimism=0.0).hash() == Settings().hash()
+    _, calibrated = pair
+    tagger = Tagger.load(calibrated.path / "model")
+    flattered = calibrate(tagger, split.dev)
+    assert flattered is not None
+    assert flattered["optimism"] == 0.0
+    assert tagger.trust.intercept == pytest.approx(calibrated.tagger.trust.intercept + OPTIMISM, abs=1e-2)
 
 
 def test_too_few_entities_say_nothing(split: Split, tiny_encoder: str) -> None:

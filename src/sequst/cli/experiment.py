@@ -73,7 +73,7 @@ def run(
 
     from sequst.cli.console import note
     from sequst.errors import UsageError, nearest
-    from sequst.experiments.grid import Told, run_grid
+    from sequst.experiments.grid import Told, require_folders, run_grid
     from sequst.experiments.mps import side_by_side
     from sequst.experiments.recipe import load_cells
     from sequst.files import explained
@@ -86,6 +86,7 @@ def run(
         recipe, override or (), datasets=dataset or (), methods=method or (), encoders=encoder or (), heads=head or (),
         seeds=seed or (),
     )  # fmt: skip
+    require_folders(cells, Path(data))
     folder, ended = Path(output), []
     with explained(folder, "name another folder"):
         folder.mkdir(parents=True, exist_ok=True)

@@ -162,8 +162,9 @@ def _turn(sentences: list[Sentence], scheme: Scheme, report: Report) -> list[Sen
             assert sentence.source is not None
             report(sentence.source.problem(f"{found} at {sentence.words[word]!r}", expected, word))
         if not bad:
-            is_turned = sentence.tags is None or scheme == "IOB2"
-            turned.append(sentence if is_turned else replace(sentence, tags=to_iob2(sentence.tags or (), scheme)))
+            if sentence.tags is not None and scheme != "IOB2":
+                sentence = replace(sentence, tags=to_iob2(sentence.tags, scheme))
+            turned.append(sentence)
     return turned
 
 

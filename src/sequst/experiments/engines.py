@@ -23,9 +23,10 @@ from sequst.extras import needed
 from sequst.tagger.shape import BILSTM
 
 _CONTEXT = get_context("spawn")  # a forked process has no GPU
-_NEEDED = ("sequst.methods.running", "sequst.experiments.findings")
-_NEEDED_BY_TRANSFORMERS = "transformers.models.auto.modeling_auto"
-"""What cells import, which takes seconds: done while the first waits for its data to be looked at."""
+_BY_ALL = ("sequst.methods.running", "sequst.experiments.findings")
+"""Modules that all cells import, which takes seconds: done while the first waits for its data to be looked at."""
+_BY_PRETRAINED = "transformers.models.auto.modeling_auto"
+"""What cells with a pretrained encoder import beside these."""
 
 Result = tuple[dict[str, Any], dict[str, Lines]] | str
 """The line of a cell and its findings, or its error."""
@@ -109,8 +110,9 @@ class Local:
 
     def prepare(self, cells: Sequence[Cell]) -> None:
         pretrained = any(cell.encoder != BILSTM for cell in cells)
-        modules = (*_NEEDED, _NEEDED_BY_TRANSFORMERS) if pretrained else _NEEDED
-        self._workers += [_Worker(self._job, modules) for _ in range(min(len(cells), self._job.share))]
+        modules = (*_BY_ALL, _BY_PRETRAINED) if pretrained else _BY_ALL
+        for _ in range(min(len(cells), self._job.share)):
+            self._workers.append(_Worker(self._job, modules))  # one by one: what is started is ended, whatever comes between
 
     def room(self) -> int:
         return self._job.share - self.running
@@ -176,7 +178,8 @@ def _work(pipe: Any, job: Job, modules: Sequence[str]) -> None:
     tempfile.tempdir = job.scratch
     job.settle((os.cpu_count() or 1) / job.share)
     for module in modules:
-        importlib.import_module(module)
+        with contextlib.suppress(Exception):  # the cell that needs it says what is wrong
+            importlib.import_module(module)
     while True:
         try:
             cell = pipe.recv()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,9 +50,21 @@ class Told(NamedTuple):
 
 def require_data(cells: Iterable[Cell], data: Path) -> None:
     """An error now, and not after the training, where a file that a cell reads is not there or malformed."""
-    for dataset, score_on in dict.fromkeys((cell.dataset, cell.score_on) for cell in cells):
-        for part in ("train", "test") if score_on == "test" else ("train",):
+    for dataset, part in _parts_of(cells):
+        read_part(data, dataset, part)
+
+
+def require_folders(cells: Iterable[Cell], data: Path) -> None:
+    """The same where there is nothing at all of a benchmark, which takes no time to see."""
+    for dataset, part in _parts_of(cells):
+        if not (data / dataset).is_dir():
             read_part(data, dataset, part)
+
+
+def _parts_of(cells: Iterable[Cell]) -> Iterator[tuple[str, str]]:
+    """What the cells read of which benchmark, each once."""
+    for dataset, score_on in dict.fromkeys((cell.dataset, cell.score_on) for cell in cells):
+        yield from ((dataset, part) for part in (("train", "test") if score_on == "test" else ("train",)))
 
 
 def run_grid(

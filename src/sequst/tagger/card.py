@@ -90,6 +90,10 @@ def _calibration(found: Mapping[str, Any] | None) -> list[str]:
         f"probability of its words (slope {found['slope']:.2f}, intercept {found['intercept']:.2f} on logits): both fitted on "
         f"the dev set, in which {found['entities']} entities were found."
     )
+    if found.get("optimism"):
+        told += (
+            f" Of the intercept {found['optimism']:.2f} was then taken off, for a small dev set makes entities look too sure."
+        )
     return ["## Confidences", told]
 
 

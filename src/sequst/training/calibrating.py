@@ -14,29 +14,26 @@ from sequst.uncertainty.temperature import fit_temperature
 
 FEWEST = 20
 """Predicted entities of the dev set from which something can be learnt of how often they are right."""
-OPTIMISM = 0.23
-"""By how much, in logits, a few-shot dev set makes entities look surer than other sentences of their corpus bear out: it has
-chosen the weights, and its sentences were drawn for what they hold. Found by benchmarks/optimism.py, on sentences of the six
-training sets."""
-MEASURED = 1000
-"""Entities of the largest dev set that it was found with."""
+SMALL = 1200
+"""Entities of the largest few-shot dev set with which the default of `optimism` was found."""
 
 
-def optimism(entities: int) -> float:
-    """What to take off after so many entities of a dev set: a large one has the last word, more and more."""
-    return OPTIMISM * min(1.0, MEASURED / max(entities, 1))
+def faded(optimism: float, entities: int) -> float:
+    """What to take off after so many entities of a dev set: beyond `SMALL` less and less, so that a large one has the last
+    word."""
+    return optimism * min(1.0, SMALL / max(entities, 1))
 
 
-def calibrate(tagger: Tagger, dev: Sequence[Sentence]) -> dict[str, Any] | None:
+def calibrate(tagger: Tagger, dev: Sequence[Sentence], optimism: float = 0.0) -> dict[str, Any] | None:
     """Divide the scores by the temperature that fits the words of the dev set, then let the confidence of entities follow how
-    many of them, and of each type, are right there, less what a dev set flatters. Tells what was found; nothing where the dev
-    set has too few entities."""
+    many of them, and of each type, are right there, less the `optimism` of a small dev set, in logits. Tells what was found;
+    nothing where the dev set has too few entities."""
     tagger.trust = AS_IT_IS
     if len(judged_entities(tagger, dev).correct) < FEWEST:
         return None
     temperature = fit_temperature(tagger, dev)
     tagger.head.temper(temperature)
     found = judged_entities(tagger, dev)
-    fitted = fit_trust(*found)
-    tagger.trust = fitted._replace(intercept=fitted.intercept - optimism(len(found.correct)))
-    return {"temperature": temperature, **tagger.trust.to_dict(), "entities": len(found.correct)}
+    fitted, less = fit_trust(*found), faded(optimism, len(found.correct))
+    tagger.trust = fitted._replace(intercept=fitted.intercept - less)
+    return {"temperature": temperature, **tagger.trust.to_dict(), "entities": len(found.correct), "optimism": less}
