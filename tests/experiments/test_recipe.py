@@ -15,10 +15,11 @@ from sequst.experiments.benchmarks import BENCHMARKS
 from sequst.experiments.recipe import load_cells, load_recipe, recipe_names
 
 SHIPPED = {
-    "full-data", "main-10shot", "best-10shot", "20shot", "50shot", "100shot", "ablation", "data-efficiency", "selection-error",
-    "base-encoders", "rounds", "hyperparameters", "representations", "cases", "smoke", "screening", "screening-more",
-    "screening-draws", "screening-draws-mirrored", "screening-rest", "screening-reading", "study", "best-full-data",
-    "best-ablation", "best-full-pools", "best-parts", "best-parts-mirrored",
+    "full-data", "main-10shot", "best-10shot", "20shot", "50shot", "100shot", "ablation", "data-efficiency",
+    "selection-error", "base-encoders", "rounds", "hyperparameters", "representations", "cases", "smoke", "screening",
+    "screening-more", "screening-draws", "screening-draws-mirrored", "screening-rest", "screening-reading",
+    "screening-together", "study", "best-full-data", "best-ablation", "best-full-pools", "best-parts",
+    "best-parts-mirrored",
 }  # fmt: skip
 
 
