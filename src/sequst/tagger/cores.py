@@ -18,6 +18,7 @@ from typing import TypeVar
 import torch
 
 from sequst.tagger.forward import Forward
+from sequst.tagger.heaps import keep_heaps
 from sequst.tagger.tagger import Tagger
 
 T = TypeVar("T")
@@ -46,6 +47,7 @@ def on_all_cores(tagger: Tagger, forward: Forward, work: Callable[[T], R], items
 
     if len(first) > 1:
         forward.lean.lay_out()
+        keep_heaps()
     if len(first) < 2 or cores < 2:
         yield from map(alone, rest)
         return
