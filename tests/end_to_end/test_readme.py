@@ -217,6 +217,8 @@ def test_the_page_on_speed_says_what_was_measured_on_cpus() -> None:
         assert rate(speed) in page or (name.startswith("baal") and speed["median"] < baal)
     for speed in tagging["words_a_second"].values():
         assert rate(speed) in page
+    again = measured("tagging-again")["ratio"]["pipeline at 32"]
+    assert f"varied more, it was {again:.1f} times" in page
     older = measured("tagging-avx2")
     assert (
         f"{older['words_a_second']['ours']['median']:,.0f} words a second, {older['ratio']['pipeline at 32']:.1f} times the "
@@ -254,7 +256,7 @@ def test_the_page_on_speed_says_what_was_measured_on_cpus() -> None:
         f"the usual loop | 4x | {mc['ratio_naive']:.1f}x |",
         f"batches of like length | 1.5x | {mc['ratio_sorted']:.1f}x |",
         f"baal's faster mode | 2.5x | {mc['ratio_baal']:.1f}x |",
-        f"the pipeline at 32 | 3.5x | {tagging['ratio']['pipeline at 32']:.1f}x; in bf16",
+        f"the pipeline at 32 | 3.5x | {tagging['ratio']['pipeline at 32']:.1f}x; another day {again:.1f}x; in bf16",
         f"`sequst --help` | 0.3 s | {seconds['help']['median']:.2f} s |",
         f"over the imports | 1.5 s | {start['predict_over_import']:.2f} s |",
         f"| {memory['seconds'] / 60:.1f} minutes, {memory['over_the_model_megabytes']:.0f} MB |",
@@ -901,8 +903,7 @@ def test_the_page_on_the_recipe_says_what_a_dev_set_flatters(monkeypatch: pytest
     new = [key for key in first if key[1] in (12, 100)]
     went = [statistics.mean(way[key] for key in new) for way in (first, again)]
     assert f"the {len(new)} with the seeds 12 and 100 went from {went[0]:.2f} to {went[1]:.2f}" in page
-    ours = [found["judged"]["sequst"]["by_dataset"][each]["shifted"] for each in SETS]
-    told = f"is {min(ours):.1f} to {max(ours):.1f} % by set, {statistics.mean(ours):.1f} % on average"
+    told = f"is {min(after):.1f} to {max(after):.1f} % by set, {statistics.mean(after):.1f} % on average, in 30 runs"
     assert told in " ".join(README.split())
     assert f"too high by {high:.1f} points on average, where in 29 of them it had been {higher:.1f} before" in page
 
