@@ -5,9 +5,9 @@ python benchmarks/calibration.py [--json FILE] [--device cpu|cuda] [--encoder mi
 
 A tagger is fine-tuned on a few sentences of each type. What its dev set teaches is judged on `--test` sentences of the test
 set, 0 for all, in three ways: the mean probability of an entity's words as it is; through a temperature and one logistic
-function for all entities; and with a shift for every type as well, which is what training does. To see what limits the
-last, it is learnt from other sentences too: another dev set of the same kind, which chose no weights; as many sentences drawn
-at random; a thousand of them. `chance` is the error that a tagger whose confidences are right would show, by chance, on so many
+function for all entities; and with a shift for every type as well, which is what training does, less `optimism`. To see what
+limits the last, it is learnt from other sentences too: another dev set of the same kind, which chose no weights; as many
+sentences drawn at random; a thousand of them. `chance` is the error that a tagger whose confidences are right would show, by chance, on so many
 entities in so many bins. Data are benchmarks where SEQUST_DATA names the folder, else the generated corpus.
 """
 

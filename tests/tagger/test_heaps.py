@@ -38,7 +38,7 @@ def has_glibc() -> bool:
 
 @pytest.mark.skipif(not has_glibc(), reason="memory is another library's here")
 def test_batches_take_what_those_before_them_left(tmp_path: Path) -> None:
-    """Pages that are mapped in: few, unless whoever starts the process has glibc give memory back."""
+    """Pages that are mapped in: few, unless whoever starts the process has a say in it, here one that leaves glibc as it is."""
     config = transformers.BertConfig(hidden_size=384, num_hidden_layers=2, num_attention_heads=12, intermediate_size=1536)
     transformers.BertForTokenClassification(config).save_pretrained(tmp_path)
     load_tokenizer("minilm").save_pretrained(tmp_path)
@@ -47,6 +47,6 @@ def test_batches_take_what_those_before_them_left(tmp_path: Path) -> None:
         name: int(
             subprocess.run([sys.executable, "-c", SCRIPT, tmp_path], env=plain | own, check=True, capture_output=True).stdout
         )
-        for name, own in {"kept": {}, "given back": {"MALLOC_TRIM_THRESHOLD_": "131072"}}.items()
+        for name, own in {"kept": {}, "given back": {"MALLOC_PERTURB_": "0"}}.items()
     }
     assert found["kept"] < found["given back"] / 5
