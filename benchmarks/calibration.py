@@ -7,8 +7,9 @@ A tagger is fine-tuned on a few sentences of each type. What its dev set teaches
 set, 0 for all, in three ways: the mean probability of an entity's words as it is; through a temperature and one logistic
 function for all entities; and with a shift for every type as well, which is what training does, less `optimism`. To see what
 limits the last, it is learnt from other sentences too: another dev set of the same kind, which chose no weights; as many
-sentences drawn at random; a thousand of them. `chance` is the error that a tagger whose confidences are right would show, by chance, on so many
-entities in so many bins. Data are benchmarks where SEQUST_DATA names the folder, else the generated corpus.
+sentences drawn at random; a thousand of them. `chance` is the error that a tagger whose confidences are right would show, by
+chance, on so many entities in so many bins. Data are benchmarks where SEQUST_DATA names the folder, else the generated
+corpus.
 """
 
 from __future__ import annotations
