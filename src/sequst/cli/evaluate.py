@@ -4,13 +4,14 @@ from typing import Annotated
 
 import typer
 
-from sequst.cli.options import Device, InputFormat, Precision, TagColumn, WordColumn
+from sequst.cli.options import Device, InputFormat, MinConfidence, Precision, TagColumn, WordColumn
 
 
 def evaluate(
     model: Annotated[str, typer.Argument(help="Folder of a model, e.g. RUN/model.")],
     file: Annotated[str, typer.Argument(help="Tagged sentences; - is standard input.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    min_confidence: MinConfidence = None,
     input_format: InputFormat = "auto",
     word_column: WordColumn = None,
     tag_column: TagColumn = None,
@@ -41,13 +42,13 @@ def evaluate(
         require_its_own_precision(precision)
         from sequst.integrations.onnx.tagger import OnnxTagger
 
-        exported = OnnxTagger.load(model)
+        exported = OnnxTagger.load(model, min_confidence=min_confidence)
         evaluation = evaluating.evaluation_of(list(exported.annotate(sentences)), exported.types)
     else:
         from sequst.tagger.precision import in_precision
         from sequst.tagger.tagger import Tagger
 
-        tagger = Tagger.load(model, device)
+        tagger = Tagger.load(model, device, min_confidence=min_confidence)
         with in_precision(tagger.device, precision):
             evaluation = evaluating.evaluate(tagger, sentences)
     for type_, count in evaluation.unknown_types.items():

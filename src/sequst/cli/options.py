@@ -29,3 +29,10 @@ Precision = Annotated[
     str, typer.Option(help="fp32, or bf16 where the machine has it: faster, and now and then another tag where two are close.")
 ]
 Device = Annotated[str, typer.Option(help="auto (a GPU where there is one), cpu or cuda.")]
+MinConfidence = Annotated[
+    float | None,
+    typer.Option(
+        help="Leave out entities of less confidence, 0 to 1; 0 for none. [default: those that training found to cost F1]",
+        metavar="P",
+    ),
+]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sequst.cli.options import Device, InputFormat, Precision, WordColumn
+from sequst.cli.options import Device, InputFormat, MinConfidence, Precision, WordColumn
 
 if TYPE_CHECKING:
     from sequst.corpus.sentence import Sentence
@@ -26,6 +26,7 @@ def predict(
     raw_tags: Annotated[
         bool, typer.Option("--raw-tags", help="The best tag of every word by itself, allowed or not, as transformers gives it.")
     ] = False,
+    min_confidence: MinConfidence = None,
     input_format: InputFormat = "auto",
     word_column: WordColumn = None,
     device: Device = "auto",
@@ -62,7 +63,7 @@ def predict(
     if how.reason != "as told":
         note(f"{source.name}: read as {how}")
 
-    annotate, within = _annotator(model, device, passes if uncertainty else 0, last_layers, raw_tags, precision)
+    annotate, within = _annotator(model, device, passes if uncertainty else 0, last_layers, raw_tags, min_confidence, precision)
     predictions = annotate(stream(source, how))
     progress = make_progress()
     with contextlib.ExitStack() as stack:
@@ -105,7 +106,7 @@ def _pieces(format: str, predictions: Iterable[Prediction], advance: Callable[[]
 
 
 def _annotator(
-    model: str, device: str, passes: int, last_layers: int, raw_tags: bool, precision: str
+    model: str, device: str, passes: int, last_layers: int, raw_tags: bool, min_confidence: float | None, precision: str
 ) -> tuple[Callable[[Iterable[Sentence]], Iterator[Prediction]], contextlib.AbstractContextManager[object]]:
     """What tags sentences, and within what: the model in the folder, or its export, which is run without torch."""
     from sequst.errors import UsageError
@@ -120,7 +121,7 @@ def _annotator(
         require_its_own_precision(precision)
         from sequst.integrations.onnx.tagger import OnnxTagger
 
-        return OnnxTagger.load(model, raw_tags).annotate, contextlib.nullcontext()
+        return OnnxTagger.load(model, raw_tags, min_confidence).annotate, contextlib.nullcontext()
 
     from sequst.tagger.precision import in_precision
     from sequst.tagger.predicting import annotate
@@ -128,7 +129,7 @@ def _annotator(
     from sequst.uncertainty.passes import require_layers
     from sequst.uncertainty.predicting import annotate_with_uncertainty
 
-    tagger = Tagger.load(model, device, raw_tags)
+    tagger = Tagger.load(model, device, raw_tags, min_confidence)
     require_layers(tagger, last_layers)
     within = in_precision(tagger.device, precision)
     if passes:

@@ -179,7 +179,9 @@ def _execute(
         if settings.adapt and method.unlabeled:
             adapt(run)
         tagger = method.load()(run)
-        calibration = calibrate(tagger, data.dev, settings.optimism) if data.dev and settings.calibrate else None
+        calibration = None
+        if data.dev and settings.calibrate:
+            calibration = calibrate(tagger, data.dev, settings.optimism, settings.abstain)
         dev = evaluate(tagger, data.dev) if data.dev else None
         summary = {**_summary(run, method, dev), "calibration": calibration}
         about = {**summary, "settings": to_dict(settings), "command": directory.facts["command"]}

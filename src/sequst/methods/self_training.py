@@ -272,7 +272,8 @@ def select_words(
     """The words that a student learns; what is drawn at random depends on the seed, the round, the student's number and, where
     it is drawn anew for it, the epoch."""
     place = (number, epoch) if number or epoch else ()
-    return selector.select(beliefs, np.random.default_rng(derive(seed, round_, "selection", *place)))
+    selected = selector.select(beliefs, np.random.default_rng(derive(seed, round_, "selection", *place)))
+    return selected if beliefs.doubtful is None else selected & ~beliefs.doubtful
 
 
 def _nothing_to_learn(beliefs: Beliefs, learnt: NDArray[np.bool_], names: list[str], round_: int) -> str:

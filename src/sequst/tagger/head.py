@@ -8,7 +8,7 @@ layer when the tagger is saved: what is saved is an ordinary classifier.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -18,6 +18,7 @@ from sequst.errors import UsageError
 from sequst.tagger.batches import IGNORED, Rows
 from sequst.tagger.chain import FORBIDDEN, Chain, iob2_constraints, log_marginals, log_normaliser, viterbi
 from sequst.tagger.prediction import NO_RAW_TAGS
+from sequst.tagger.successions import succession_scores
 
 
 class Decoded(NamedTuple):
@@ -121,26 +122,44 @@ class Head(nn.Module):
 
 
 class SoftmaxHead(Head):
-    """Every word for itself. With the `names` of its tags it decodes the most probable ones that IOB2 allows."""
+    """Every word for itself. With the `names` of its tags it decodes the most probable ones that IOB2 allows; with
+    `successions` it weighs which tags follow one another."""
 
     kind = "softmax"
     recordable = True
-    forbidden: Tensor | None
+    links: Tensor | None
     forbidden_start: Tensor | None
 
-    def __init__(self, hidden: int, labels: int, dropout: float, seed: int = 0, names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, hidden: int, labels: int, dropout: float, seed: int = 0, names: Sequence[str] | None = None,
+        successions: Mapping[str, float] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(hidden, labels, dropout, seed)
-        transitions, start = (None, None) if names is None else iob2_constraints(list(names))
-        self.register_buffer("forbidden", transitions, persistent=False)
+        self._names, self.successions = names, dict(successions or {}) if names is not None else {}
+        start = None if names is None else iob2_constraints(list(names))[1]
+        self.register_buffer("links", self._links(), persistent=False)
         self.register_buffer("forbidden_start", start, persistent=False)
+
+    def _links(self) -> Tensor | None:
+        """(C, C): the scores of two tags one after the other."""
+        if self._names is None:
+            return None
+        return iob2_constraints(list(self._names))[0] + succession_scores(self.successions, self._names)
 
     @property
     def valid(self) -> bool:
         """Whether it decodes what IOB2 allows, and nothing else."""
-        return self.forbidden is not None
+        return self.links is not None
 
     def take_raw_tags(self) -> None:
-        self.forbidden = self.forbidden_start = None
+        self.links = self.forbidden_start = self._names = None
+        self.successions = {}
+
+    def temper(self, temperature: float) -> None:
+        """Of the successions too: tags stay as they are."""
+        super().temper(temperature)
+        self.successions = {kind: score / temperature for kind, score in self.successions.items()}
+        self.links = None if self.links is None else self._links().to(self.links)  # type: ignore[union-attr]
 
     def chain(self, scores: Tensor, rows: Rows) -> Chain:
         """Words that know nothing of each other are a chain without transitions."""
@@ -151,13 +170,13 @@ class SoftmaxHead(Head):
         return torch.log_softmax(scores, dim=-1)
 
     def decode(self, scores: Tensor, rows: Rows) -> Decoded:
-        """The raw argmax, or the most probable tags that IOB2 allows."""
+        """The raw argmax, or the best path of what IOB2 allows; in both the probabilities are those of words by themselves."""
         log_probs = self.log_probs(scores, rows)
-        if self.forbidden is None or self.forbidden_start is None:
+        if self.links is None or self.forbidden_start is None:
             return Decoded(log_probs.argmax(-1), log_probs)
         chain = self.chain(log_probs, rows)
         start = torch.where(rows.opens.unsqueeze(-1), self.forbidden_start, 0.0)  # see CrfHead.chain
-        return Decoded(viterbi(chain._replace(transitions=self.forbidden, start=start))[0], log_probs)
+        return Decoded(viterbi(chain._replace(transitions=self.links, start=start))[0], log_probs)
 
     def loss(self, scores: Tensor, labels: Tensor, rows: Rows) -> Tensor:
         """Cross-entropy."""

@@ -111,4 +111,4 @@ def annotate(tagger: Tagger, sentences: Iterable[Sentence], chunk: int = CHUNK) 
         tags = [tagger.labels[label] for label in found.labels.tolist()]
         confidences = found.confidences.tolist()
         for sentence, (start, end) in zip(held, itertools.pairwise(found.starts.tolist()), strict=True):
-            yield Prediction(sentence, tuple(tags[start:end]), tuple(confidences[start:end]), tagger.trust)
+            yield Prediction.settled(sentence, tags[start:end], confidences[start:end], tagger.trust)

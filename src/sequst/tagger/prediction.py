@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
 
 from sequst.corpus.plain import sentence_from_text
 from sequst.corpus.records import Malformed, require_text
 from sequst.corpus.sentence import Sentence
-from sequst.corpus.tags import spans
+from sequst.corpus.tags import OUTSIDE, spans
 from sequst.errors import UsageError, shorten
 from sequst.tagger.trust import AS_IT_IS, Trust
 
@@ -41,6 +42,24 @@ class Prediction:
     confidences: tuple[float, ...]
     trust: Trust = AS_IT_IS
     """What the confidence of an entity is made with."""
+    left_out: tuple[Entity, ...] = ()
+    """Entities that the tagger found and thinks too little of: their words are tagged O."""
+
+    @classmethod
+    def settled(cls, sentence: Sentence, tags: Sequence[str], confidences: Sequence[float], trust: Trust, **more: Any) -> Self:
+        """What a tagger says that decodes these tags: entities below the least confidence that its trust asks for are left out.
+        The probability of O is then at most that of not being the tag, which is what stands for it."""
+        found = cls(sentence, tuple(tags), tuple(confidences), trust, **more)
+        if trust.least <= 0:
+            return found
+        left_out = tuple(entity for entity in found.entities if entity.confidence < trust.least)
+        if not left_out:
+            return found
+        kept, sure = list(tags), list(confidences)
+        for entity in left_out:
+            for word in range(entity.start, entity.end):
+                kept[word], sure[word] = OUTSIDE, 1.0 - sure[word]
+        return replace(found, tags=tuple(kept), confidences=tuple(sure), left_out=left_out)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -66,24 +85,26 @@ class Prediction:
         return html(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form that `sequst predict` writes; character offsets are null where the input was words."""
-        offsets = self.sentence.offsets
-        return {
+        """The JSON form that `sequst predict` writes; character offsets are null where the input was words. Of a tagger that
+        leaves entities out, these stand in a list of their own."""
+        record = {
             "id": self.sentence.id,
             "words": list(self.words),
             "tags": list(self.tags),
-            "entities": [
-                {
-                    "type": entity.type,
-                    "start": entity.start,
-                    "end": entity.end,
-                    "start_char": offsets[entity.start][0] if offsets is not None else None,
-                    "end_char": offsets[entity.end - 1][1] if offsets is not None else None,
-                    "text": entity.text,
-                    "confidence": round(entity.confidence, 6),
-                }
-                for entity in self.entities
-            ],
+            "entities": [self._told(entity) for entity in self.entities],
+        }
+        return {**record, "left_out": [self._told(entity) for entity in self.left_out]} if self.trust.least > 0 else record
+
+    def _told(self, entity: Entity) -> dict[str, Any]:
+        offsets = self.sentence.offsets
+        return {
+            "type": entity.type,
+            "start": entity.start,
+            "end": entity.end,
+            "start_char": offsets[entity.start][0] if offsets is not None else None,
+            "end_char": offsets[entity.end - 1][1] if offsets is not None else None,
+            "text": entity.text,
+            "confidence": round(entity.confidence, 6),
         }
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import transformers
@@ -19,10 +19,13 @@ from sequst.tagger.card import model_card
 from sequst.tagger.encoder import Encoder
 from sequst.tagger.head import HEADS, CrfHead, SoftmaxHead
 from sequst.tagger.pretrained import load_tokenizer, loading
+from sequst.tagger.successions import checked
 from sequst.tagger.tagger import Tagger
 from sequst.tagger.transformer import Transformer
 from sequst.tagger.trust import Trust
 from sequst.version import __version__
+
+T = TypeVar("T")
 
 FACTS = "sequst.json"
 CONFIG = "config.json"
@@ -46,7 +49,7 @@ def save(tagger: Tagger, folder: str | Path, about: dict[str, Any]) -> None:
     with atomic_folder(folder, replaces=(FACTS,)) as temporary:
         tagger.encoder.save(temporary, tagger.head.folded())
         if isinstance(tagger.head, SoftmaxHead):
-            facts["valid"] = tagger.head.valid
+            facts |= {"valid": tagger.head.valid, "successions": tagger.head.successions}
         if isinstance(tagger.head, CrfHead):
             facts["constrained"] = tagger.head.constrained
             scores = {name: value.detach().cpu().contiguous() for name, value in tagger.head.named_parameters(recurse=False)}
@@ -84,18 +87,20 @@ def load(folder: str | Path) -> Tagger:
     tagger = Tagger(
         encoder, labels, classifier=classifier, max_length=facts["max_length"], overlap=facts["overlap"],
         head=facts["head"], constrained=facts["constrained"], valid=facts["valid"],
+        successions=_read(folder, "successions", facts["successions"], checked),
     )  # fmt: skip
     if isinstance(tagger.head, CrfHead):
         _load_chain(tagger.head, folder / CHAIN)
-    tagger.trust = _trust(folder, facts["trust"])
+    tagger.trust = _read(folder, "trust", facts["trust"], Trust.from_dict)
     return tagger
 
 
-def _trust(folder: Path, found: Any) -> Trust:
+def _read(folder: Path, name: str, found: Any, read: Callable[[Any], T]) -> T:
+    """What sequst.json has under a name, as `read` makes of it."""
     try:
-        return Trust.from_dict(found)
+        return read(found)
     except ValueError as error:
-        raise SequstError(f"{folder / FACTS}: {error}; found trust {shorten(found)}") from None
+        raise SequstError(f"{folder / FACTS}: {error}; found {name} {shorten(found)}") from None
 
 
 def require_model(folder: Path) -> None:
@@ -132,6 +137,7 @@ _DEFAULTS = {
     "head": "softmax",
     "constrained": True,
     "valid": False,
+    "successions": {},
     "max_length": 128,
     "overlap": 16,
     "labels": [],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -56,9 +56,11 @@ class Tagger(nn.Module):
         head: str = "softmax",
         constrained: bool = True,
         valid: bool = False,
+        successions: Mapping[str, float] | None = None,
         classifier: nn.Linear | None = None,
     ) -> None:
-        """`classifier` is a learnt one for the head to take over."""
+        """`classifier` is a learnt one for the head to take over; `successions` are what `count_successions` makes of labelled
+        sentences, for a softmax head with `valid` tags to weigh."""
         super().__init__()
         self.labels = labels
         self.max_length, self.overlap = max_length, overlap
@@ -72,7 +74,7 @@ class Tagger(nn.Module):
         self.head: Head = (
             CrfHead(encoder.width, labels, encoder.dropout, seed, constrained)
             if head == "crf"
-            else SoftmaxHead(encoder.width, len(labels), encoder.dropout, seed, labels if valid else None)
+            else SoftmaxHead(encoder.width, len(labels), encoder.dropout, seed, labels if valid else None, successions)
         )
         if classifier is not None:
             self.head.unfold(classifier)
@@ -82,24 +84,29 @@ class Tagger(nn.Module):
     def from_encoder(
         cls, name: str, labels: list[str], *, max_length: int = 64, overlap: int = 16, seed: int = 0,
         head: str = "softmax", constrained: bool = True, valid: bool = False, text: Iterable[Sequence[str]] = (),
-        shape: BiLstmShape | None = None,
+        shape: BiLstmShape | None = None, successions: Mapping[str, float] | None = None,
     ) -> Tagger:  # fmt: skip
         """A tagger that has learnt nothing yet: on pretrained weights, of which the seed decides those that the checkpoint
         lacks, or on a new `bilstm` of this shape that knows the words and characters of the text."""
         encoder = new_encoder(name, labels, seed, text, shape or BiLstmShape())
         return cls(
-            encoder, labels, max_length=max_length, overlap=overlap, seed=seed, head=head, constrained=constrained, valid=valid
-        )
+            encoder, labels, max_length=max_length, overlap=overlap, seed=seed, head=head, constrained=constrained, valid=valid,
+            successions=successions,
+        )  # fmt: skip
 
     @classmethod
-    def load(cls, folder: str | Path, device: str = "auto", raw_tags: bool = False) -> Tagger:
+    def load(
+        cls, folder: str | Path, device: str = "auto", raw_tags: bool = False, min_confidence: float | None = None
+    ) -> Tagger:
         """A saved tagger, or any `*ForTokenClassification` whose labels are IOB2 tags. With `raw_tags` every word has its best
-        tag, allowed by IOB2 or not, as transformers gives it."""
+        tag, allowed by IOB2 or not, as transformers gives it. Entities below `min_confidence` are left out; without, those that
+        training found not worth telling, and with raw tags none."""
         from sequst.tagger.saving import load
 
         tagger = load(folder)
         if raw_tags:
             tagger.head.take_raw_tags()
+        tagger.trust = tagger.trust.asked_for(raw_tags, min_confidence)
         return tagger.to(pick_device(device))
 
     def save(self, folder: str | Path, about: dict[str, Any] | None = None) -> None:
@@ -131,7 +138,7 @@ class Tagger(nn.Module):
         return self.head(hidden, batch.rows, dropout)  # type: ignore[no-any-return]
 
     def decode(self, batch: Batch) -> Decoded:
-        """The labels of all words with their probabilities: the raw argmax, what IOB2 allows, or the best path of a CRF."""
+        """The labels of all words with their probabilities: the raw argmax, or the best path, with or without a CRF."""
         return self.head.decode(self.head.scores(self.hidden(batch)), batch.rows)
 
     def loss(self, batch: Batch) -> Tensor:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from sequst.errors import UsageError
+
 EDGE = 1e-6
 """Nothing is more certain than by this: a logit must be finite."""
 
@@ -17,14 +19,22 @@ class Trust(NamedTuple):
     intercept: float = 0.0
     types: tuple[tuple[str, float], ...] = ()
     """What is added for an entity of a type: some are harder to find than the tagger thinks."""
+    least: float = 0.0
+    """Entities of less confidence are left out."""
 
     def confidence(self, words: Sequence[float], type_: str) -> float:
         """Of an entity of this type, from the probabilities of the tags of its words."""
         mean = math.fsum(words) / len(words)
-        if self == AS_IT_IS:
+        if (self.slope, self.intercept, self.types) == (1.0, 0.0, ()):  # to the last digit
             return mean
         shift = self.intercept + dict(self.types).get(type_, 0.0)
         return 1.0 / (1.0 + math.exp(-(self.slope * logit(mean) + shift)))
+
+    def asked_for(self, raw_tags: bool, min_confidence: float | None) -> Trust:
+        """With what a caller asks for in place of what training found."""
+        if min_confidence is not None and not 0 <= min_confidence <= 1:
+            raise UsageError(f"min_confidence {min_confidence}: must be at least 0 and at most 1")
+        return self._replace(least=(0.0 if raw_tags else self.least) if min_confidence is None else min_confidence)
 
     def to_dict(self) -> dict[str, Any]:
         return {**self._asdict(), "types": dict(self.types)}
@@ -36,10 +46,14 @@ class Trust(NamedTuple):
             raise ValueError("not what sequst writes")
         slope, intercept = found.get("slope", 1.0), found.get("intercept", 0.0)
         types = dict(found.get("types", {}))
-        numbers = (slope, intercept, *types.values())
-        if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers) or slope < 0:
+        least = found.get("least", 0.0)
+        numbers = (slope, intercept, least, *types.values())
+        if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers):
             raise ValueError("not what sequst writes")
-        return cls(float(slope), float(intercept), tuple((str(type_), float(shift)) for type_, shift in types.items()))
+        if slope < 0 or not 0 <= least <= 1:
+            raise ValueError("not what sequst writes")
+        shifts = tuple((str(type_), float(shift)) for type_, shift in types.items())
+        return cls(float(slope), float(intercept), shifts, float(least))
 
 
 AS_IT_IS = Trust()

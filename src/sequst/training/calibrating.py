@@ -1,4 +1,4 @@
-"""What a trained tagger says of its own certainty, put right with the dev set; its tags stay as they are."""
+"""What a trained tagger says of its own certainty, put right with the dev set, and what it then had better not say."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from sequst.corpus.sentence import Sentence
-from sequst.evaluation.calibration import fit_trust
-from sequst.evaluation.evaluating import judged_entities
+from sequst.corpus.tags import spans
+from sequst.evaluation.calibration import fit_trust, least_worth
+from sequst.evaluation.evaluating import Judged, judged_entities
 from sequst.tagger.tagger import Tagger
-from sequst.tagger.trust import AS_IT_IS
+from sequst.tagger.trust import AS_IT_IS, Trust
 from sequst.uncertainty.temperature import fit_temperature
 
 FEWEST = 20
@@ -24,16 +25,32 @@ def faded(optimism: float, entities: int) -> float:
     return optimism * min(1.0, SMALL / max(entities, 1))
 
 
-def calibrate(tagger: Tagger, dev: Sequence[Sentence], optimism: float = 0.0) -> dict[str, Any] | None:
+def learnt_trust(found: Judged, optimism: float, there: int | None) -> Trust:
+    """From entities that were found in a dev set; with how many are `there`, those that are not worth it are left out."""
+    fitted = fit_trust(*found)
+    trust = fitted._replace(intercept=fitted.intercept - faded(optimism, len(found.correct)))
+    if there is None:
+        return trust
+    confidences = [trust.confidence([each], type_) for type_, each, _ in zip(*found, strict=True)]
+    return trust._replace(least=least_worth(confidences, there))
+
+
+def entities_of(sentences: Sequence[Sentence]) -> int:
+    """How many their tags tell of."""
+    return sum(len(spans(sentence.tags or ())) for sentence in sentences)
+
+
+def calibrate(tagger: Tagger, dev: Sequence[Sentence], optimism: float = 0.0, abstain: bool = False) -> dict[str, Any] | None:
     """Divide the scores by the temperature that fits the words of the dev set, then let the confidence of entities follow how
-    many of them, and of each type, are right there, less the `optimism` of a small dev set, in logits. Tells what was found;
-    nothing where the dev set has too few entities."""
+    many of them, and of each type, are right there, less the `optimism` of a small dev set, in logits; those that cost more F1
+    than they bring are left out from now on, where it is to `abstain`. Tells what was found; nothing where the dev set has too
+    few entities."""
     tagger.trust = AS_IT_IS
     if len(judged_entities(tagger, dev).correct) < FEWEST:
         return None
     temperature = fit_temperature(tagger, dev)
     tagger.head.temper(temperature)
     found = judged_entities(tagger, dev)
-    fitted, less = fit_trust(*found), faded(optimism, len(found.correct))
-    tagger.trust = fitted._replace(intercept=fitted.intercept - less)
+    less = faded(optimism, len(found.correct))
+    tagger.trust = learnt_trust(found, optimism, entities_of(dev) if abstain else None)
     return {"temperature": temperature, **tagger.trust.to_dict(), "entities": len(found.correct), "optimism": less}

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import itertools
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from sequst.corpus.mentions import Mention, Mentions, mentions_of
 from sequst.corpus.sentence import Sentence
+from sequst.corpus.tags import OUTSIDE
 from sequst.errors import SequstError
 from sequst.evaluation.evaluating import evaluate
 from sequst.files import write_bytes
@@ -23,7 +24,9 @@ from sequst.tagger.batches import Batch
 from sequst.tagger.cores import on_all_cores
 from sequst.tagger.forward import forward_of
 from sequst.tagger.shape import BILSTM
+from sequst.tagger.successions import count_successions
 from sequst.tagger.tagger import Tagger, labels_of
+from sequst.training.calibrating import FEWEST, entities_of, learnt_trust
 from sequst.training.data import Data
 from sequst.training.device import make_accelerator
 from sequst.training.directory import RunDirectory
@@ -37,6 +40,7 @@ from sequst.training.tracking import NoTracker, Tracker
 from sequst.uncertainty.beliefs import Beliefs, Probabilities, form_beliefs
 from sequst.uncertainty.ensembles import together
 from sequst.uncertainty.labelling import Labelling
+from sequst.uncertainty.leaving_out import doubtful_words, judged_beliefs, outside
 from sequst.uncertainty.mc_dropout import dropout_rate
 from sequst.uncertainty.temperature import fit_temperature
 
@@ -86,6 +90,12 @@ class Run:
         """The sentences that are learnt from, labelled and unlabelled: what a vocabulary may know."""
         return [sentence.words for sentence in (*self.data.labeled, *self.data.unlabeled)]
 
+    @functools.cached_property
+    def successions(self) -> dict[str, float]:
+        """Which tags follow one another in the labelled sentences, as much as it is to count."""
+        found = count_successions((sentence.tags or () for sentence in self.data.labeled), self.labels)
+        return {kind: self.settings.successions * score for kind, score in found.items()} if self.settings.successions else {}
+
     def new_tagger(self, *place: object) -> Tagger:
         """A tagger fresh from the pretrained weights; the head's first weights, and all of an encoder that is not pretrained,
         depend on the place (round, phase)."""
@@ -97,6 +107,7 @@ class Run:
             head=self.settings.head,
             constrained=self.settings.crf.constrained,
             valid=self.settings.valid_tags,
+            successions=self.successions,
             seed=derive(self.settings.seed, *place, "head"),
             text=self.text,
             shape=self.settings.bilstm,
@@ -229,17 +240,23 @@ class Run:
             words = sum(len(sentence.words) for sentence in self.data.unlabeled)
             self.progress.begin(f"round {round_}: beliefs", len(teachers) * words, unit="words")
             try:
-                members = []
+                members, of_dev = [], []
+                asks_dev = uncertain and self.settings.selection.doubtful != "kept" and bool(self.data.dev)
                 for number, teacher in enumerate(teachers):
                     own = derive(seed, round_, "beliefs", *([number] if number else []))
                     drawn = draw if labelling.kind == "sampled" and not mixed else None
-                    members.append(self._believe(teacher, passes, own, labelling.needs(passes, mixed), drawn))
+                    form = functools.partial(self._believe, teacher, passes, own, labelling.needs(passes, mixed))
+                    members.append(form(self.data.unlabeled, drawn, self.progress.advance))
+                    of_dev += [form(self.data.dev)] if asks_dev else []
             finally:
                 self.progress.end()
             found = together(members, [1.0] * len(members)) if len(members) > 1 else members[0]
             if before is not None and memory > 0:
                 found = together([found, before], [1.0 - memory, memory])
             found = labelling.apply(found, self.labels, draw, mixed)
+            if of_dev:
+                seen = labelling.apply(together(of_dev, [1.0] * len(of_dev)) if mixed else of_dev[0], self.labels, draw, mixed)
+                found = self._with_doubts(found, seen)
             if mixed and not labelling.soft and memory == 0:  # labels have been made of them, and nobody asks again
                 found = dataclasses.replace(found, probabilities=None)
             found = dataclasses.replace(found, seconds=time.perf_counter() - begun)
@@ -253,15 +270,31 @@ class Run:
         """Pseudo-labels as the settings ask for them, or of this kind, for a method that selects words or takes all."""
         settings = self.settings
         rest = settings.selection.rest if selects else "dropped"
-        return Labelling(kind or settings.pseudo_labels, settings.sharpness, settings.valid_tags, rest)
+        links = tuple(self.successions.items())
+        return Labelling(kind or settings.pseudo_labels, settings.sharpness, settings.valid_tags, rest, links)
 
-    def _believe(self, teacher: Tagger, passes: int, seed: int, needs: Probabilities, draw: int | None) -> Beliefs:
+    def _with_doubts(self, found: Beliefs, of_dev: Beliefs) -> Beliefs:
+        """With the words of entities marked, or made O, that the teachers had better leave out, as what they believe of the dev
+        set tells."""
+        judged = judged_beliefs(of_dev, self.labels, [sentence.tags or () for sentence in self.data.dev])
+        if len(judged.correct) < FEWEST:
+            return found
+        trust = learnt_trust(judged, self.settings.optimism, entities_of(self.data.dev))
+        doubtful = doubtful_words(found, self.labels, trust)
+        if self.settings.selection.doubtful == "outside":
+            return outside(found, doubtful, self.labels.index(OUTSIDE))
+        return dataclasses.replace(found, doubtful=doubtful)
+
+    def _believe(
+        self, teacher: Tagger, passes: int, seed: int, needs: Probabilities, sentences: Sequence[Sentence],
+        draw: int | None = None, advance: Callable[[int], None] = lambda words: None,
+    ) -> Beliefs:  # fmt: skip
         uncertainty = self.settings.uncertainty
         with self.accelerator.autocast(), dropout_rate(teacher, uncertainty.dropout):
             temperature = fit_temperature(teacher, self.data.dev) if uncertainty.calibrated else 1.0
             return form_beliefs(
-                teacher, self.data.unlabeled, passes, seed, probabilities=needs, last_layers=uncertainty.last_layers,
-                temperature=temperature, draw=draw, advance=self.progress.advance,
+                teacher, sentences, passes, seed, probabilities=needs, last_layers=uncertainty.last_layers,
+                temperature=temperature, draw=draw, advance=advance,
             )  # fmt: skip
 
     def keep_selection(self, round_: int, beliefs: Beliefs, selected: NDArray[np.bool_]) -> None:

@@ -78,13 +78,16 @@ class Selection:
     """Draw again for every epoch of the student, not once a round."""
     rest: str = "dropped"
     """Words that are not selected: `dropped`, or learnt all the same, with the `mean` probabilities of MC dropout as labels."""
+    doubtful: str = "kept"
+    """Entities that the teachers had better leave out, as the dev set tells (see `abstain`): `kept`, their words `dropped` from
+    what is selected, or learnt as `outside` of any entity."""
 
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Several teachers in place of one: the student learns what they believe on average."""
+    """Several teachers in place of one, where it is asked for: the student learns what they believe on average."""
 
-    teachers: int = 3
+    teachers: int = 1
     """First teachers of self-training, fine-tuned from so many seeds."""
     students: int = 1
     """Students of each round, from so many seeds: the teachers of the next. The best of the last is kept."""
@@ -212,6 +215,9 @@ class Settings:
     """Sub-words that a window shares with the one before it."""
     valid_tags: bool = True
     """Of a softmax head take the most probable tags that IOB2 allows, not the best tag of every word by itself."""
+    successions: float = 1.0
+    """With `valid_tags`, how much it counts when tags are decoded which of them follow one another in the labelled sentences; 0
+    for not at all."""
     standardise: bool = True
     """Centre and scale the hidden states before the head with statistics of the labelled data."""
     dev_fraction: float = 0.0
@@ -219,7 +225,10 @@ class Settings:
     dev_shots: int = 0
     """Labelled sentences of every type to set aside as dev set, at most half of a type's; 0 for none."""
     calibrate: bool = True
-    """With a dev set, let the final confidences of words and entities follow how often they are right there; no tag changes."""
+    """With a dev set, let the final confidences of words and entities follow how often they are right there."""
+    abstain: bool = True
+    """With `calibrate`, leave out entities whose confidence says that they cost more F1 than they bring: less than half of the
+    F1 that is to be expected, so never one that is more likely right than wrong."""
     optimism: float = 0.23
     """How much surer, in logits, a small dev set makes entities look than other text bears out: taken off by `calibrate`. The
     default was found with few-shot dev sets that also chose the weights; 0 where yours is a fair sample of your text."""
@@ -250,7 +259,7 @@ class Settings:
     """Let the student learn the labelled sentences too, among the pseudo-labelled ones."""
     swap_from: str = "text"
     """Where `retune.swap` draws from: the `labeled` entities alone, or also those that the teachers find in the `text`."""
-    adapt: bool = True
+    adapt: bool = False
     """Let the encoder read the text first, where some is unlabelled: it predicts words that are hidden from it."""
     crf: Crf = field(default_factory=Crf)
     """The linear-chain CRF of `head: crf`."""
@@ -302,7 +311,8 @@ class Settings:
     def hash(self, unused: Collection[str] = ()) -> str:
         """Equal for settings that differ in nothing but the seed, where they ran, what changes no tag, and names that the
         method does not use."""
-        without = {"seed", "device", "checkpoint_seconds", "keep_rounds", "optimism", *unused}
+        without = {"seed", "device", "checkpoint_seconds", "keep_rounds", *unused}
+        without |= set() if self.abstain and self.calibrate else {"optimism"}
         without |= {"head", "crf"} if self.head == "softmax" else set()
         without |= {"bilstm"} if self.encoder != BILSTM else {"adapt"}  # it has no weights yet that could have read anything
         without |= {"adaptation"} if not self.adapt or self.encoder == BILSTM else set()
@@ -324,11 +334,13 @@ _YOUNGER: dict[type, dict[str, Any]] = {
         "sharpness": 1.0,
         "swap_from": "text",
         "valid_tags": False,
+        "successions": 0.0,
+        "abstain": False,
         "ensemble": Ensemble(teachers=1, students=1, memory=0.0),
     },
     Phase: {"average": 0.0, "hide": 0.0, "swap": 0.0},
     Uncertainty: {"last_layers": 0, "dropout": 0.0, "calibrated": False},
-    Selection: {"power": 1.0, "unit": "word", "each_epoch": False, "rest": "dropped"},
+    Selection: {"power": 1.0, "unit": "word", "each_epoch": False, "rest": "dropped", "doubtful": "kept"},
 }
 """Settings that the oldest results do not have, and what those had in effect. Where they are that they are left out of the
 hash, so that it stays what it was."""
@@ -350,6 +362,7 @@ _CHOICES = {
     "selector": ("all", "sampled", "top", "sampled-of-class", "top-of-class"),
     "unit": ("word", "entity"),
     "rest": ("dropped", "mean"),
+    "doubtful": ("kept", "dropped", "outside"),
     "choose": ("best", "last"),
     "swap_from": ("labeled", "text"),
     "weight": ("both", "confidence", "certainty"),
@@ -366,7 +379,7 @@ _POSITIVE |= {"teachers", "students", "sharpness"}
 _POSITIVE |= {"refresh", "smoothing", "retune", "layers", "hidden", "word_size", "character_size", "filters", "rate"}
 _SHARES = {"warmup", "dev_fraction", "dropout", "average", "memory", "hide", "swap"}
 _MAY_BE_ZERO = {"min_steps", "weight_decay", "evaluations", "overlap", "checkpoint_seconds", "seed", "weight", "dev_shots"}
-_MAY_BE_ZERO |= {"entropy", "last_layers", "power", "optimism"}
+_MAY_BE_ZERO |= {"entropy", "last_layers", "power", "optimism", "successions"}
 _ZERO_OR_FROM = {"tau": 1.0, "prior": 1e-3}
 
 

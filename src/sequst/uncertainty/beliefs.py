@@ -45,6 +45,8 @@ class Beliefs:
     """(N, C): of every label, where they were asked for."""
     drawn_from: NDArray[np.int64] | None = None
     """The best tags, where the labels are draws."""
+    doubtful: NDArray[np.bool_] | None = None
+    """Where it was asked for: words of entities that the teacher had better leave out."""
     seconds: float = 0.0
     """What it took to form them."""
 

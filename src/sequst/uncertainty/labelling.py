@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from sequst.tagger.chain import Chain, iob2_constraints, viterbi
+from sequst.tagger.successions import succession_scores
 from sequst.uncertainty.beliefs import Beliefs, Probabilities, draw_labels
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ class Labelling:
     """Hard labels of several teachers are the best path that IOB2 allows; one alone decodes its own."""
     rest: str = "dropped"
     """Words that are not selected: `dropped`, or learnt with the `mean` probabilities of MC dropout."""
+    successions: tuple[tuple[str, float], ...] = ()
+    """What such a path weighs beside: see `tagger.successions`."""
 
     @property
     def soft(self) -> bool:
@@ -60,7 +63,9 @@ class Labelling:
             chances = torch.from_numpy(np.random.default_rng(seed).random(len(beliefs)))
             drawn = draw_labels(torch.from_numpy(beliefs.probabilities).double().log(), chances).numpy()
             return dataclasses.replace(_with_labels(beliefs, drawn), drawn_from=beliefs.labels)
-        return _with_labels(beliefs, best_valid(beliefs.probabilities, beliefs.starts, names)) if self.valid else beliefs
+        if not self.valid:
+            return beliefs
+        return _with_labels(beliefs, best_valid(beliefs.probabilities, beliefs.starts, names, dict(self.successions)))
 
     def targets(self, beliefs: Beliefs, selected: NDArray[np.bool_]) -> NDArray[np.int64] | NDArray[np.float32]:
         """What the student learns: labels (N,), or probabilities of all (N, C)."""
@@ -83,9 +88,14 @@ def sharpened(probabilities: NDArray[np.float32], power: float) -> NDArray[np.fl
     return normed
 
 
-def best_valid(probabilities: NDArray[np.float32], starts: NDArray[np.int64], names: Sequence[str]) -> NDArray[np.int64]:
-    """(N,): of each sentence the labels of the highest product of probabilities in which every I- continues something."""
-    transitions, start = iob2_constraints(list(names))
+def best_valid(
+    probabilities: NDArray[np.float32], starts: NDArray[np.int64], names: Sequence[str],
+    successions: Mapping[str, float] | None = None,
+) -> NDArray[np.int64]:  # fmt: skip
+    """(N,): of each sentence the labels of the highest product of probabilities, and of successions where they are given, in
+    which every I- continues something."""
+    forbidden, start = iob2_constraints(list(names))
+    transitions = forbidden + succession_scores(successions or {}, names)
     end = torch.zeros_like(start)
     labels = np.zeros(len(probabilities), dtype=np.int64)
     tiny = np.finfo(np.float32).tiny

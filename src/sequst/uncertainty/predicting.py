@@ -32,7 +32,7 @@ class UncertainPrediction(Prediction):
         """The plain form, and `confidence` and `information_gain` for each word; of an entity the mean confidence of its words
         and the largest gain."""
         record = super().to_dict()
-        for entity in record["entities"]:
+        for entity in [*record["entities"], *record.get("left_out", ())]:
             words = slice(entity["start"], entity["end"])
             entity["mc_confidence"] = round(fmean(self.mc_confidences[words]), 6)
             entity["information_gain"] = round(max(self.information_gains[words]), 6)
@@ -116,4 +116,6 @@ def _predictions(tagger: Tagger, sentences: list[Sentence], beliefs: Beliefs) ->
     for sentence, (start, end) in zip(sentences, itertools.pairwise(beliefs.starts.tolist()), strict=True):
         words = slice(start, end)
         plain, mean, gain = (tuple(values[words]) for values in numbers)
-        yield UncertainPrediction(sentence, tuple(tags[words]), plain, tagger.trust, mean, gain)
+        yield UncertainPrediction.settled(
+            sentence, tags[words], plain, tagger.trust, mc_confidences=mean, information_gains=gain
+        )

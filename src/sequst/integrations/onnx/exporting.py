@@ -133,9 +133,9 @@ def _transitions(head: Head) -> Transitions | None:
         if isinstance(head, CrfHead):
             chain = head.chain(torch.zeros(2, 1, labels), rows)
             parts = (chain.transitions, chain.start[0], chain.start[1], chain.end)
-        elif isinstance(head, SoftmaxHead) and head.forbidden is not None and head.forbidden_start is not None:
+        elif isinstance(head, SoftmaxHead) and head.links is not None and head.forbidden_start is not None:
             nothing = torch.zeros(labels)
-            parts = (head.forbidden, head.forbidden_start, nothing, nothing)
+            parts = (head.links, head.forbidden_start, nothing, nothing)
         else:
             return None
         return Transitions(*(part.float().numpy() for part in parts))

@@ -36,8 +36,8 @@ class OnnxTagger:
         self._pad, self._graph, self._splitter, self._transitions = facts.pad, graph, splitter, transitions
 
     @classmethod
-    def load(cls, folder: str | Path, raw_tags: bool = False) -> OnnxTagger:
-        """From its folder; nothing in it is executed but the graph. `raw_tags`: see `Tagger.load`."""
+    def load(cls, folder: str | Path, raw_tags: bool = False, min_confidence: float | None = None) -> OnnxTagger:
+        """From its folder; nothing in it is executed but the graph. `raw_tags`, `min_confidence`: see `Tagger.load`."""
         folder = Path(folder)
         if not is_exported(folder):
             raise UsageError(f"no exported model in {shorten(str(folder))}: it has no {GRAPH}; make one with `sequst export`")
@@ -52,7 +52,9 @@ class OnnxTagger:
             raise
         except Exception as error:  # tokenizers and safetensors have exceptions of their own
             raise SequstError(f"cannot load the model in {folder}: {error}; export it again") from error
-        return cls(facts, graph, splitter, None if raw_tags else transitions)
+        tagger = cls(facts, graph, splitter, None if raw_tags else transitions)
+        tagger.trust = tagger.trust.asked_for(raw_tags, min_confidence)
+        return tagger
 
     @property
     def types(self) -> list[str]:
@@ -77,7 +79,7 @@ class OnnxTagger:
             for sentence in held:
                 words = slice(begin, begin + len(sentence))
                 tags = tuple(self.labels[label] for label in labels[words].tolist())
-                yield Prediction(sentence, tags, tuple(confidences[words].tolist()), self.trust)
+                yield Prediction.settled(sentence, tags, confidences[words].tolist(), self.trust)
                 begin = words.stop
 
     def _label(self, sentences: Sequence[Sentence]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
