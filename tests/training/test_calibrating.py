@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -7,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sequst.corpus.sampling import Split
 from sequst.errors import SequstError, UsageError
-from sequst.evaluation.calibration import expected_calibration_error, fit_trust, reliability
+from sequst.evaluation.calibration import expected_calibration_error, fit_trust, least_worth, reliability
 from sequst.evaluation.evaluating import evaluate, judged_entities
 from sequst.methods.running import Result, train
 from sequst.tagger.tagger import Tagger
@@ -30,7 +33,7 @@ def test_the_confidence_of_an_entity_by_hand() -> None:
 
 
 def test_it_is_written_and_read() -> None:
-    for trust in (Trust(), Trust(1.5, -0.25, (("X", 0.5), ("Y", -1.0)))):
+    for trust in (Trust(), Trust(1.5, -0.25, (("X", 0.5), ("Y", -1.0))), Trust(least=0.25)):
         assert Trust.from_dict(json.loads(json.dumps(trust.to_dict()))) == trust
     assert Trust.from_dict({"slope": 2.0, "intercept": 1.0}) == Trust(2.0, 1.0)  # before there were types
 
@@ -69,7 +72,7 @@ SHORT = {"min_steps": 120, "epochs": 1, "evaluations": 2, "learning_rate": 1e-3,
 @pytest.fixture(scope="module", params=["softmax", "crf"])
 def pair(request: pytest.FixtureRequest, split: Split, tiny_encoder: str, tmp_path_factory: Any) -> tuple[Result, Result]:
     folder = tmp_path_factory.mktemp(request.param)
-    options = {"dev": split.dev, "encoder": tiny_encoder, "teacher": SHORT, "head": request.param}
+    options = {"dev": split.dev, "encoder": tiny_encoder, "teacher": SHORT, "head": request.param, "abstain": False}
     plain, calibrated = (train(split.labeled, folder / f"{each}", calibrate=each, **options) for each in (False, True))
     return plain, calibrated
 
@@ -93,7 +96,9 @@ def test_training_ends_with_it_and_changes_no_tag(pair: tuple[Result, Result], s
 def test_it_is_saved_and_found_again(pair: tuple[Result, Result], split: Split, tmp_path: Path) -> None:
     _, calibrated = pair
     facts = json.loads((calibrated.path / "model" / "sequst.json").read_text())
-    assert facts["trust"] == {name: calibrated.summary["calibration"][name] for name in ("slope", "intercept", "types")}
+    assert facts["trust"] == {
+        name: calibrated.summary["calibration"][name] for name in ("slope", "intercept", "types", "least")
+    }
     tagger = calibrated.tagger
     tagger.save(tmp_path / "again")
     first, again = (judged_entities(each, split.dev).confidences for each in (tagger, Tagger.load(tmp_path / "again")))
@@ -104,6 +109,8 @@ def test_it_is_saved_and_found_again(pair: tuple[Result, Result], split: Split, 
         {"intercept": float("nan")},
         {"types": {"X": "much"}},
         {"types": 3},
+        {"least": 1.5},
+        {"least": "most"},
         [1, 2],
     ):
         (tmp_path / "again" / "sequst.json").write_text(json.dumps({**facts, "trust": trust}))
@@ -137,13 +144,53 @@ def test_a_large_dev_set_has_the_last_word() -> None:
 def test_it_can_be_left_out_and_changes_no_settings_name(pair: tuple[Result, Result], split: Split) -> None:
     with pytest.raises(UsageError, match=r"optimism=-0\.1: must be at least 0"):
         Settings(optimism=-0.1)
-    assert Settings(optimism=0.0).hash() == Settings().hash()
+    plain = Settings(abstain=False)
+    assert dataclasses.replace(plain, optimism=0.0).hash() == plain.hash()
+    assert Settings(optimism=0.0).hash() != Settings().hash()  # what is left out depends on it
     _, calibrated = pair
     tagger = Tagger.load(calibrated.path / "model")
     flattered = calibrate(tagger, split.dev)
     assert flattered is not None
     assert flattered["optimism"] == 0.0
     assert tagger.trust.intercept == pytest.approx(calibrated.tagger.trust.intercept + OPTIMISM, abs=1e-2)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(0.01, 0.99), min_size=1, max_size=12, unique=True), st.integers(12, 20))
+def test_what_is_left_out_is_what_expected_f1_is_best_without(confidences: list[float], there: int) -> None:
+    def expected(kept: list[float]) -> float:
+        return 2 * sum(kept) / (len(kept) + there)
+
+    least = least_worth(confidences, there)
+    assert least <= 0.5  # never what is more likely right than wrong
+    kept = [each for each in confidences if each >= least]
+    best = max(expected(sorted(confidences)[number:]) for number in range(len(confidences) + 1))
+    assert expected(kept) == pytest.approx(best)
+
+
+def test_nothing_found_leaves_nothing_out() -> None:
+    assert least_worth([], 5) == 0.0
+    assert least_worth([0.9] * 20, 5) == 0.5  # of which there cannot be so many
+
+
+def test_training_ends_with_what_to_leave_out(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"dev": split.dev, "encoder": tiny_encoder, "teacher": SHORT}
+    all_, abstaining = (train(split.labeled, tmp_path / f"{each}", abstain=each, **options) for each in (False, True))
+    found = abstaining.summary["calibration"]
+    assert 0.0 < found["least"] < 0.5
+    assert all_.summary["calibration"] == {**found, "least": 0.0}
+    everything, settled = (each.tagger.predict(split.unlabeled[:300]) for each in (all_, abstaining))
+    assert isinstance(everything, list)
+    assert isinstance(settled, list)
+    assert any(each.left_out for each in settled)
+    for before, after in zip(everything, settled, strict=True):
+        kept = [entity for entity in before.entities if entity.confidence >= found["least"]]
+        assert [entity[:4] for entity in after.entities] == [entity[:4] for entity in kept]
+        assert sorted([*after.entities, *after.left_out], key=lambda each: each.start) == before.entities
+    shown = Tagger.load(abstaining.path / "model", min_confidence=0.0).predict(split.unlabeled[:300])
+    assert [each.tags for each in shown] == [each.tags for each in everything]  # type: ignore[union-attr]
+    without_dev = train(split.labeled, tmp_path / "no dev", encoder=tiny_encoder, teacher=SHORT)
+    assert without_dev.tagger.trust == Trust()
 
 
 def test_too_few_entities_say_nothing(split: Split, tiny_encoder: str) -> None:

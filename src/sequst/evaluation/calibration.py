@@ -42,12 +42,12 @@ def expected_calibration_error(bins: Sequence[Bin]) -> float | None:
 
 def least_worth(confidences: Sequence[float], there: int) -> float:
     """The confidence below which an entity is expected to cost more F1 than it brings, of those found where `there` are to be
-    found: half of the highest F1 that leaving out the least sure can be expected to reach."""
+    found: half of the highest F1 that leaving out the least sure can be expected to reach, and never above a half."""
     sure = np.sort(np.asarray(confidences, dtype=np.float64))[::-1]
     if not len(sure):
         return 0.0
     expected = 2.0 * np.cumsum(sure) / (np.arange(1, len(sure) + 1) + there)
-    return float(expected.max()) / 2.0
+    return min(float(expected.max()), 1.0) / 2.0  # more is expected of confidences that are too high
 
 
 def fit_trust(types: Sequence[str], confidences: Sequence[float], correct: Sequence[bool]) -> Trust:
