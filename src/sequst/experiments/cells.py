@@ -100,7 +100,7 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple
             raise SequstError(f"{stop.what}\n{stop.advice}") from None
         sentences = _scored_on(cell, data, dev, shuffled)
         evaluation = evaluate(result.tagger, sentences)
-        found = dict(look_into(Finished(result, settings, unlabeled or [], sentences, evaluation), cell.keep))
+        found = dict(look_into(Finished(result, settings, dev or [], unlabeled or [], sentences, evaluation), cell.keep))
     line = {
         **cell.facts,
         **{name: getattr(evaluation.total, name) for name in ("f1", "precision", "recall", "tp", "fp", "fn")},

@@ -30,6 +30,8 @@ from sequst.methods.sequst import selector_of
 from sequst.tagger.forward import forward_of
 from sequst.tagger.predicting import Words
 from sequst.tagger.tagger import Tagger
+from sequst.tagger.trust import AS_IT_IS
+from sequst.training.calibrating import calibrate
 from sequst.training.directory import RunDirectory
 from sequst.training.settings import Settings
 from sequst.uncertainty.beliefs import Beliefs
@@ -52,6 +54,7 @@ class Finished:
 
     result: Result
     settings: Settings
+    dev: Sequence[Sentence]
     unlabeled: Sequence[Sentence]
     """The pool, with its known tags."""
     sentences: Sequence[Sentence]
@@ -75,13 +78,19 @@ class Finished:
 
 
 def rounds(run: Finished) -> Lines:
-    """The history of the run, with the F1 of every round's teacher on what the cell is scored on."""
+    """The history of the run, with the F1 of every round's teacher on what the cell is scored on, had the run ended with it."""
     tagger, lines = Tagger.load(run.result.path / "model"), []
+    calibration = run.result.summary["calibration"]
     for line in run.result.summary["history"]:
         phase = member_phase("retune" if line["round"] else "teacher", line.get("member", 1) - 1)
         done = run.directory.outcome(line["round"], phase)
         assert done is not None
+        if calibration is not None:  # which is of another round's
+            tagger.head.temper(1.0 / calibration["temperature"])
         tagger.load_state_dict(done["tagger"])
+        tagger.trust = AS_IT_IS
+        if run.dev and run.settings.calibrate:
+            calibration = calibrate(tagger.eval(), run.dev, run.settings.optimism, run.settings.abstain)
         lines.append({**line, "f1": evaluate(tagger.eval(), run.sentences).total.f1})
     return lines
 
