@@ -7,7 +7,7 @@ import itertools
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -439,9 +439,9 @@ def mean_finding(name: str, kind: str, figure: str, dataset: str, **where: objec
 
 SCREENED = {
     "screening": "paper max_rounds=2 choose=last valid_tags=true",
-    "screening-more": "max_rounds=2 adapt=false ensemble.teachers=1",
-    "screening-draws": "max_rounds=2 adapt=false ensemble.teachers=1",
-    "screening-rest": "max_rounds=2 adapt=false ensemble.teachers=1",
+    "screening-more": "successions=0 abstain=false max_rounds=2 adapt=false ensemble.teachers=1",
+    "screening-draws": "successions=0 abstain=false max_rounds=2 adapt=false ensemble.teachers=1",
+    "screening-rest": "successions=0 abstain=false max_rounds=2 adapt=false ensemble.teachers=1",
 }
 """Experiments that tell what changes bring, and what all of their runs have."""
 
@@ -649,7 +649,7 @@ def test_the_page_on_the_recipe_says_what_reading_first_brings() -> None:
     from sequst.evaluation.paired import paired_test
 
     page = " ".join((REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8").split())
-    one, best = round_scores("one-teacher"), round_scores("best-10shot")
+    one, best = round_scores("one-teacher"), round_scores("best-10shot-reading")
     both = sorted(one[0].keys() & best[0].keys())
     assert len(both) == 30
     for name, way in (("one teacher, as the encoder is", one), ("three, that have read the text", best)):
@@ -685,7 +685,9 @@ def test_the_page_on_the_recipe_says_what_reading_longer_brings() -> None:
 
     lines = read_results(path)
     assert f"The {len(lines)} of 36 runs that had ended" in page
-    assert {line["recipe"] for line in lines if line["seed"] != 42} == {"max_rounds=2 ensemble.teachers=1"}
+    assert {line["recipe"] for line in lines if line["seed"] != 42} == {
+        "successions=0 abstain=false adapt=true max_rounds=2 ensemble.teachers=1"
+    }
     last = by_epochs(lines)
     first = by_epochs([line for line in read_findings(path, "rounds") if line["round"] == 0])
     for epochs, scores in last.items():
@@ -702,99 +704,195 @@ def test_the_page_on_the_recipe_says_what_reading_longer_brings() -> None:
     assert f"of the first teachers it is {more:.2f} ± {of_more:.2f} and {most:.2f} ± {of_most:.2f}" in page
 
 
-def test_the_pages_say_what_the_defaults_reach() -> None:
+def scores_of(name: str) -> dict[tuple[str, str], dict[int, float]]:
+    """(dataset, method): F1 by seed."""
+    from sequst.experiments.results import read_results
+
+    found: dict[tuple[str, str], dict[int, float]] = {}
+    for line in read_results(REPOSITORY / f"results/{name}.jsonl"):
+        found.setdefault((line["dataset"], line["method"]), {})[line["seed"]] = line["f1"]
+    return found
+
+
+def full_data() -> list[float]:
+    """F1 with all of the training set, by set, and on average."""
+    import statistics
+
+    from sequst.experiments.results import read_results
+
+    full = {line["dataset"]: line["f1"] for line in read_results(REPOSITORY / "results/best-full-data.jsonl")}
+    return [*(full[each] for each in SETS), statistics.mean(full.values())]
+
+
+def set_means(found: dict[tuple[str, str], dict[int, float]], method: str, seeds: Collection[int]) -> list[float]:
+    """Of every set, and on average."""
+    import statistics
+
+    means = [statistics.mean(found[each, method][seed] for seed in seeds) for each in SETS]
+    return [*means, statistics.mean(means)]
+
+
+def recipe_section(name: str) -> str:
+    """Of the page on the recipe, down to the next heading of its level, on one line."""
+    page = (REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8")
+    begin = page.index(f"## {name}\n")
+    return " ".join(page[begin : page.find("\n## ", begin)].split())
+
+
+@pytest.mark.parametrize(
+    ("name", "section", "seeds"),
+    [
+        ("best-10shot", "What the defaults reach", (12, 21, 42, 87)),
+        ("best-10shot-reading", "What the earlier defaults reached", (12, 21, 42, 87, 100)),
+    ],
+)
+def test_the_pages_say_what_the_defaults_reach(name: str, section: str, seeds: tuple[int, ...]) -> None:
     import statistics
 
     from sequst.evaluation.paired import paired_test
-    from sequst.experiments.results import read_results
 
-    page = " ".join((REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8").split())
-    found: dict[tuple[str, str], dict[int, float]] = {}
-    for line in read_results(REPOSITORY / "results/best-10shot.jsonl"):
-        found.setdefault((line["dataset"], line["method"]), {})[line["seed"]] = line["f1"]
-    names = {"finetune": "fine-tuning", "sst": "SST", "sequst": "SeqUST"}
-    assert {tuple(sorted(seeds)) for seeds in found.values()} == {(12, 21, 42, 87, 100)}
+    texts = [recipe_section(section), *([README] if name == "best-10shot" else [])]
+    found, names = scores_of(name), {"finetune": "fine-tuning", "sst": "SST", "sequst": "SeqUST"}
+    assert {tuple(sorted(each)) for each in found.values()} == {tuple(sorted(seeds))}
     assert len(found) == len(SETS) * len(names)
-    for method, name in names.items():
+    for method, called in names.items():
         runs = [list(found[each, method].values()) for each in SETS]
-        row = [name, *(f"{statistics.mean(f1):.2f} ± {statistics.stdev(f1):.2f}" for f1 in runs)]
+        row = [called, *(f"{statistics.mean(f1):.2f} ± {statistics.stdev(f1):.2f}" for f1 in runs)]
         row.append(f"{statistics.mean(map(statistics.mean, runs)):.2f}")
-        assert all(f"| {' | '.join(row)} |" in text for text in (page, README))
-    for method, name in (("sst", "SST"), ("finetune", "fine-tuning")):
+        assert all(f"| {' | '.join(row)} |" in text for text in texts)
+    for method, called in (("sst", "SST"), ("finetune", "fine-tuning")):
         pairs = [[(found[each, "sequst"][seed], f1) for seed, f1 in found[each, method].items()] for each in SETS]
         gains = [paired_test(*zip(*some, strict=True)) for some in (*pairs, [pair for some in pairs for pair in some])]
         row = [f"{gain.difference:+.2f} ({gain.p:.3f})" for gain in gains]
-        assert f"| SeqUST less {name} (p) | {' | '.join(row)} |" in page
-    full = {line["dataset"]: line["f1"] for line in read_results(REPOSITORY / "results/best-full-data.jsonl")}
-    most = [*(full[each] for each in SETS), statistics.mean(full.values())]
-    few, ours = (
-        [*(means := [statistics.mean(found[each, method].values()) for each in SETS]), statistics.mean(means)]
-        for method in ("finetune", "sequst")
-    )
-    row = f"| all of the training set, one seed | {' | '.join(f'{f1:.2f}' for f1 in most)} |"
-    assert all(row in text for text in (page, README))
+        assert f"| SeqUST less {called} (p) | {' | '.join(row)} |" in texts[0]
+    most, few, ours = full_data(), set_means(found, "finetune", seeds), set_means(found, "sequst", seeds)
+    row = [f"{f1:.2f}" for f1 in most]
+    assert all(f"| all of the training set, one seed | {' | '.join(row)} |" in text for text in texts)
     shares = [f"{100 * (b - a) / (c - a):.0f} %" for a, b, c in zip(few, ours, most, strict=True)]
-    assert f"| of the way there, SeqUST goes | {' | '.join(shares)} |" in page
-    assert f"{ours[-1] - few[-1]:.1f} points, on every set beyond chance: {shares[-1]} of the way" in README
-    own = [mean_finding("best-10shot", "reliability", "ece", each, method="sequst") for each in SETS]
+    assert f"| of the way there, SeqUST goes | {' | '.join(shares)} |" in texts[0]
+    page = (REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8")
+    own = [mean_finding(name, "reliability", "ece", each, method="sequst") for each in SETS]
     assert f"| {' | '.join(f'{ece:.1f}' for ece in own)} |" in page
-    teachers = [round_scores("best-10shot", method)[0] for method in ("sst", "sequst")]
-    assert sum(f1 != teachers[1][key] for key, f1 in teachers[0].items()) == 3
-    assert "in three of the thirty pairs" in page
+    readme = " ".join(README.split())
+    if name == "best-10shot":
+        assert (
+            f"is worth {ours[-1] - few[-1]:.1f} points, ahead on every set and on four of them beyond chance: {shares[-1]}"
+            in readme
+        )
+        assert (
+            f"is {min(own):.1f} to {max(own):.1f} % by set, {statistics.mean(own):.1f} % on average, in these 24 runs" in readme
+        )
+        assert f"| {own[-1]:.1f} | {statistics.mean(own):.2f} |" in page
+    else:
+        teachers = [round_scores(name, method)[0] for method in ("sst", "sequst")]
+        assert sum(f1 != teachers[1][key] for key, f1 in teachers[0].items()) == 3
+        assert "in three of the thirty pairs" in texts[0]
+        assert f"[{ours[-1] - few[-1]:.1f} points](docs/concepts/recipe.md#what-the-earlier-defaults-reached)" in readme
+
+
+def test_the_pages_say_what_decoding_brings() -> None:
+    from sequst.evaluation.paired import paired_test
+
+    told = recipe_section("Tags that follow one another")
+    found = [measured(name)["gain"] for name in ("decoding", *(f"decoding-mpnet-{way}" for way in ("finetune", "sequst")))]
+    for strength in found[0]:
+        cells = []
+        for gains in found:
+            for way in ("over none", "of abstaining"):
+                gain = gains[strength][way]
+                cells.append("" if (strength, way) == ("0", "over none") else f"{gain['mean']:+.2f} ± {gain['error']:.2f}")
+        assert " ".join(f"| {strength} | {' | '.join(cells)} |".split()) in told
+    now, before, one = scores_of("best-10shot"), scores_of("best-10shot-reading"), scores_of("one-teacher")
+
+    def gain(method: str, other: dict[tuple[str, str], dict[int, float]], of: str) -> Any:
+        pairs = [(f1, other[each, of][seed]) for each in SETS for seed, f1 in now[each, method].items()]
+        return paired_test(*zip(*pairs, strict=True))
+
+    for section in ("What is better left out", "What the defaults reach"):
+        assert f"{gain('finetune', before, 'finetune').difference:.2f} (p < 0.001)" in recipe_section(section)
+    assert f"{gain('sequst', one, 'sequst').difference:.2f} (p < 0.001)" in recipe_section("What is better left out")
+    reach = recipe_section("What the defaults reach")
+    earlier = gain("sequst", before, "sequst")
+    assert f"{earlier.difference:.2f} (p = {earlier.p:.3f})" in reach
+    bare = [gain("sequst", before, of).difference for of in ("finetune", "sst")]
+    assert f"SeqUST has {bare[0]:.1f} and {bare[1]:.1f} more" in reach
+    assert f"SeqUST is {bare[0]:.1f} above what fine-tuning had then" in " ".join(README.split())
+
+
+def test_the_page_on_the_recipe_says_what_doubtful_pseudo_labels_bring() -> None:
+    import statistics
+
+    from sequst.experiments.results import read_results
+
+    told = recipe_section("What is better left out")
+    found: dict[str, dict[tuple[str, int], float]] = {}
+    for line in read_results(REPOSITORY / "results/screening-doubts.jsonl"):
+        way = line["recipe"].partition("selection.doubtful=")[2] or "kept"
+        found.setdefault(way, {})[line["dataset"], line["seed"]] = line["f1"]
+    assert [len(each) for each in found.values()] == [12, 12, 12]
+    for way, scores in found.items():
+        means = [statistics.mean(f1 for (of, _), f1 in scores.items() if of == each) for each in SETS]
+        row = " | ".join(f"{mean:.2f}" for mean in (*means, statistics.mean(means)))
+        assert f"| {way} | {row} |" in told
+        apart = [f1 - found["kept"][key] for key, f1 in scores.items()]
+        if way != "kept":
+            assert f"{statistics.mean(apart):+.2f} ± {statistics.stdev(apart) / len(apart) ** 0.5:.2f}" in told
 
 
 def test_the_goals_of_the_recipe_stand_beside_what_was_found() -> None:
     import statistics
 
-    from sequst.experiments.results import read_results
-
     page = (REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8")
     goals = page[page.index("## Goals") :]
-    scores: dict[tuple[str, str], list[float]] = {}
-    for line in read_results(REPOSITORY / "results/best-10shot.jsonl"):
-        scores.setdefault((line["dataset"], line["method"]), []).append(line["f1"])
-    means = {key: statistics.mean(f1) for key, f1 in scores.items()}
-    few, sst, ours = ([means[each, method] for each in SETS] for method in ("finetune", "sst", "sequst"))
-    full = {line["dataset"]: line["f1"] for line in read_results(REPOSITORY / "results/best-full-data.jsonl")}
-    whole, movie = statistics.mean(full.values()), SETS.index("mit_movie")
+    now, before = scores_of("best-10shot"), scores_of("best-10shot-reading")
+    seeds, movie, most = (12, 21, 42, 87), SETS.index("mit_movie"), full_data()
+    few, sst, ours = (set_means(now, method, seeds) for method in ("finetune", "sst", "sequst"))
+    bare, bare_sst = (set_means(before, method, seeds) for method in ("finetune", "sst"))
     of_paper = {
         method: float(re.findall(rf"\| {name} \|.*\| ([\d.]+) \|", README)[-1])  # held to the results by another test
         for method, name in (("finetune", "fine-tuning"), ("sst", "SST"))
     }
-    behind = [each for each, a, b in zip(SETS, ours, sst, strict=True) if a < b]
-    assert behind == ["snips", "mit_movie"]
-    average = statistics.mean(ours)
+    behind = [each for each, a, b in zip(SETS, ours, sst, strict=False) if a < b]
+    assert behind == ["multiwoz", "conll03"]
     wrong = [
         [mean_finding("best-10shot", "selection", "entity_error", each, method="sequst", strategy=s) for each in SETS]
         for s in ("both", "none")
     ]
     left = [100 * some / all_ for some, all_ in zip(*wrong, strict=True)]
-    calibrated = measured("optimism")["judged"]["sequst"]["by_dataset"]
-    ece, before = (
-        ", ".join(f"{calibrated[each][way]:.1f}" for each in ("conll03", "mit_movie", "snips"))
-        for way in ("shifted", "as_it_is")
-    )
+    ece = [
+        mean_finding("best-10shot", "reliability", "ece", each, method="sequst") for each in ("conll03", "mit_movie", "snips")
+    ]
+
+    def way(of: list[float], place: int) -> str:
+        return f"{100 * (ours[place] - of[place]) / (most[place] - of[place]):.0f} %"
+
+    def auroc(of: str, score: str) -> str:
+        kind = {"method": "sequst", "of": of, "score": score}
+        return f"{statistics.mean(mean_finding('best-10shot', 'detection', 'auroc', each, **kind) for each in SETS):.3f}"
+
     for row in (
-        f"| SeqUST over fine-tuning, average | 7.99 | {average - statistics.mean(few):.2f}; over that of `paper` "
-        f"{average - of_paper['finetune']:.2f} |",
-        f"| SeqUST over SST, average | 3 | {average - statistics.mean(sst):.2f}; over that of `paper`, two rounds, "
-        f"{average - of_paper['sst']:.2f} |",
-        f"| by {sst[0] - ours[0]:.2f} and {sst[movie] - ours[movie]:.2f}, within chance |",
-        f"average | 42 % | {100 * (average - statistics.mean(few)) / (whole - statistics.mean(few)):.0f} % |",
-        f"MIT Movie | 42 % | {100 * (ours[movie] - few[movie]) / (full['mit_movie'] - few[movie]):.0f} % |",
-        f"| CoNLL-03 | 79.1 | {means['conll03', 'sequst']:.2f} |",
-        f"| SNIPS | 90 | {means['snips', 'sequst']:.2f} |",
+        f"| SeqUST over fine-tuning, average | 7.99 | {ours[-1] - few[-1]:.2f} | {ours[-1] - bare[-1]:.2f} | "
+        f"{ours[-1] - of_paper['finetune']:.2f} | fine-tuning stands {few[-1] - 69.79:.1f} points higher than the paper's",
+        f"| SeqUST over SST, average | 3 | {ours[-1] - sst[-1]:.2f} | {ours[-1] - bare_sst[-1]:.2f} | "
+        f"{ours[-1] - of_paper['sst']:.2f} |",
+        f"average | 42 % | {way(few, -1)} | {way(bare, -1)} | | OntoNotes, {way(few, 5)}:",
+        f"MIT Movie | 42 % | {way(few, movie)} | {way(bare, movie)} |",
+        f"| by {sst[1] - ours[1]:.2f} and {sst[4] - ours[4]:.2f}, within chance |",
+        f"| CoNLL-03 | 79.1 | {ours[4]:.2f} |",
+        f"| SNIPS | 90 | {ours[0]:.2f} |",
         f"| half | {min(left):.0f} to {max(left):.0f} % |",
-        f"| 3 % | {ece} % ({before} % before [a shift]",
+        f"| 3 % | {', '.join(f'{each:.1f}' for each in ece)} % |",
+        f"| {auroc('words', 'confidence')} against {auroc('words', 'plain confidence')} of words, "
+        f"{auroc('entities', 'mean confidence')} against {auroc('entities', 'mean plain confidence')} of entities |",
     ):
-        assert row in goals
+        assert row in goals, row
 
 
 def test_the_page_on_the_recipe_says_what_more_text_brings() -> None:
     from sequst.experiments.results import read_results
 
     page = (REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8")
-    few, all_ = (read_results(REPOSITORY / f"results/best-{name}.jsonl") for name in ("10shot", "full-pools"))
+    few, all_ = (read_results(REPOSITORY / f"results/best-{name}.jsonl") for name in ("10shot-reading", "full-pools"))
     assert len(all_) == 4
     for name, method in (("SST", "sst"), ("SeqUST", "sequst")):
         row = [
@@ -822,7 +920,7 @@ def test_the_page_on_the_recipe_says_what_other_methods_reach() -> None:
 
     page = (REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8")
     found: dict[str, dict[str, float]] = {}
-    for name in ("best-10shot", "best-10shot-others"):
+    for name in ("best-10shot-reading", "best-10shot-others"):
         for line in read_results(REPOSITORY / f"results/{name}.jsonl"):
             if line["seed"] == 12:
                 found.setdefault(line["method"], {})[line["dataset"]] = line["f1"]
@@ -889,7 +987,10 @@ def test_the_page_on_the_recipe_says_what_a_dev_set_flatters(monkeypatch: pytest
         errors = [statistics.mean(line["ece"] for line in own) for own in some]
         return errors, 100 * statistics.mean(statistics.mean(script.gap(line["bins"]) for line in own) for own in some)
 
-    assert f"SeqUST with the defaults by {told_of('best-10shot', method='sequst')[1]:.1f} points on average" in page
+    assert (
+        f"SeqUST with the earlier defaults by {told_of('best-10shot-reading', method='sequst')[1]:.1f} points on average"
+        in page
+    )
     (after, high), (_, higher) = told_of("one-teacher"), told_of("one-teacher-earlier")
     errors = [f"{each:.1f}" for each in after]
     assert f"{', '.join(errors[:-1])} and {errors[-1]}, on average {statistics.mean(after):.2f}" in page
@@ -903,8 +1004,6 @@ def test_the_page_on_the_recipe_says_what_a_dev_set_flatters(monkeypatch: pytest
     new = [key for key in first if key[1] in (12, 100)]
     went = [statistics.mean(way[key] for key in new) for way in (first, again)]
     assert f"the {len(new)} with the seeds 12 and 100 went from {went[0]:.2f} to {went[1]:.2f}" in page
-    told = f"is {min(after):.1f} to {max(after):.1f} % by set, {statistics.mean(after):.1f} % on average, in 30 runs"
-    assert told in " ".join(README.split())
     assert f"too high by {high:.1f} points on average, where in 29 of them it had been {higher:.1f} before" in page
 
 
