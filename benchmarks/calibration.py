@@ -46,7 +46,7 @@ def measure(train_set: list[Sentence], test: list[Sentence], options: Any, seed:
     with tempfile.TemporaryDirectory() as place:
         run = train(
             split.labeled, Path(place) / "run", dev=split.dev, method="finetune", encoder=options.encoder, seed=seed,
-            device=options.device, calibrate=False, teacher={"min_steps": options.steps},
+            device=options.device, calibrate=False, successions=0.0, teacher={"min_steps": options.steps},
         )  # fmt: skip
         tagger = Tagger.load(run.path / "model", options.device)
     found = {WAYS[0]: _told(tagger, test)}

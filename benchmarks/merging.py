@@ -115,6 +115,7 @@ def one_run(options: Any, name: str, seed: int) -> dict[str, Any]:
         result = train(
             data.labeled, Path(folder) / "run", dev=data.dev, unlabeled=data.pool, method=options.method,
             encoder=options.encoder, seed=seed, device=options.device, max_rounds=options.rounds, adapt=bool(options.adapt),
+            successions=0.0, abstain=False,
             ensemble={"teachers": options.teachers}, student={"min_steps": options.steps},
             teacher={"min_steps": options.teacher}, retune={"min_steps": options.retune},
             uncertainty={"passes": options.passes}, keep_rounds=True,

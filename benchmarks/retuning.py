@@ -9,7 +9,7 @@ python benchmarks/retuning.py --join ONE.json,OTHER.json --json FILE
 - text: entities that the teacher finds in the text too, each as likely as another; trusted: the surer the likelier
 - long, text: both
 
-10-shot, one teacher, as the encoder is, and one round. F1 is of sentences of the training set that are neither labelled, nor
+10-shot, one round, tags decoded without successions. F1 is of sentences of the training set that are neither labelled, nor
 dev, nor in the pool. The benchmarks are read from the folder that SEQUST_DATA names; without, the generated corpus stands in.
 `--join` puts the runs of several files together.
 """
@@ -93,7 +93,7 @@ def one_run(options: Any, name: str, seed: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, mock.patch("sequst.methods.running.Run", type("Own", (Retuned,), own)):
         train(
             data.labeled, Path(folder) / "run", dev=data.dev, unlabeled=data.pool, method="sequst", encoder=options.encoder,
-            seed=seed, device=options.device, max_rounds=1, adapt=False, ensemble={"teachers": 1},
+            seed=seed, device=options.device, max_rounds=1, successions=0.0, abstain=False,
             student={"min_steps": options.steps}, uncertainty={"passes": options.passes},
         )  # fmt: skip
     return {"data": name, "seed": seed, "f1": found}

@@ -6,7 +6,7 @@ python benchmarks/students.py [--json FILE] [--device cpu|cuda] [--encoder minil
     [--ways "name: setting=value setting=value; ..."]
 python benchmarks/students.py --join ONE.json,OTHER.json --json FILE
 
-The first way is what the others are compared with. 10-shot, one teacher, as the encoder is, and one round. F1 is of sentences
+The first way is what the others are compared with. 10-shot, one round, tags decoded without successions. F1 is of sentences
 of the training set that are neither labelled, nor dev, nor in the pool. The benchmarks are read from the folder that
 SEQUST_DATA names; without, the generated corpus stands in. `--join` puts the runs of several files together.
 """
@@ -40,7 +40,19 @@ surest, rest as mean: selection.selector=top-of-class selection.share=0.6 select
 drawn, rest as mean: selection.rest=mean
 """
 
-OF_TEACHER = ("encoder", "head", "crf", "standardise", "max_length", "overlap", "valid_tags", "teacher", "adapt", "adaptation")
+OF_TEACHER = (
+    "encoder",
+    "head",
+    "crf",
+    "standardise",
+    "max_length",
+    "overlap",
+    "valid_tags",
+    "successions",
+    "teacher",
+    "adapt",
+    "adaptation",
+)
 """Settings that the first teacher knows of."""
 
 
@@ -77,7 +89,7 @@ def parsed(ways: str) -> dict[str, list[str]]:
 def one_run(options: Any, name: str, seed: int) -> dict[str, Any]:
     data = common.few_shot(name, seed, options.pool, options.test)
     base = [
-        "max_rounds=1", "adapt=false", "ensemble.teachers=1", f"student.min_steps={options.steps}",
+        "max_rounds=1", "successions=0", "abstain=false", f"student.min_steps={options.steps}",
         f"teacher.min_steps={options.teacher}", f"retune.min_steps={options.retune}", f"uncertainty.passes={options.passes}",
         "method=sequst", f"encoder={options.encoder}", f"device={options.device}",
     ]  # fmt: skip

@@ -29,7 +29,7 @@ from sequst.methods.running import train
 from sequst.training.progress import Silent
 
 POOL = 4000
-SETTINGS = {"method": "sequst", "max_rounds": 5, "student": {"epochs": 4}, "adapt": False, "ensemble": {"teachers": 1}}
+SETTINGS = {"method": "sequst", "max_rounds": 5, "student": {"epochs": 4}}
 
 
 class Clock(Silent):

@@ -14,8 +14,11 @@ import pytest
 import torch
 
 from sequst.corpus.generated import generate
+from sequst.corpus.sampling import Split
 from sequst.corpus.sentence import Sentence
+from sequst.evaluation.evaluating import evaluate
 from sequst.evaluation.spans import score_spans
+from sequst.methods.running import train
 from sequst.tagger.batches import collate
 from sequst.tagger.precision import has_bf16
 from sequst.tagger.tagger import Tagger, labels_of
@@ -161,6 +164,29 @@ def test_calibration(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.Monk
         assert mean["ece"] == pytest.approx(sum(run["ways"][way]["ece"] for run in found["runs"]) / 2)
         assert 0 <= mean["auroc"] <= 1
     assert found["mean"]["as they are"] != found["mean"]["one function for all"]
+
+
+def test_decoding(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = importlib.import_module("decoding")
+    quick = "teacher.learning_rate=1e-3 teacher.head_learning_rate=3e-3 teacher.epochs=0.1"
+    options = (f"--encoder={tiny_encoder}", "--seeds=1,2", "--pool=10", "--test=60", "--steps=120", f"--more={quick}")
+    found = told("decoding", monkeypatch, tmp_path, *options)
+    strengths = {f"{each:g}" for each in script.STRENGTHS}
+    assert all(set(run["f1"]) == strengths for run in found["runs"])
+    assert all(len({ways["all"] for ways in run["f1"].values()}) > 2 for run in found["runs"])
+    assert any(ways["abstaining"] != ways["all"] for run in found["runs"] for ways in run["f1"].values())
+    assert found["gain"]["0"]["over none"] == {"mean": 0.0, "error": 0.0}
+    apart = [run["f1"]["1"]["abstaining"] - run["f1"]["1"]["all"] for run in found["runs"]]
+    assert found["gain"]["1"]["of abstaining"]["mean"] == pytest.approx(sum(apart) / 2)
+
+
+def test_what_is_decoded_there_is_what_a_tagger_says(tiny_encoder: str, tmp_path: Path, split: Split) -> None:
+    script = importlib.import_module("decoding")
+    phase = {"min_steps": 120, "epochs": 0.1, "learning_rate": 1e-3, "head_learning_rate": 3e-3}
+    run = train(split.labeled, tmp_path / "run", dev=split.dev, encoder=tiny_encoder, teacher=phase, calibrate=False)
+    dev, held = (script.seen(run.tagger, some) for some in (split.dev, split.unlabeled[:200]))
+    found = script.judged(run.tagger.labels, split.labeled, dev, held, 0.23)
+    assert found["1"]["all"] == pytest.approx(evaluate(run.tagger, split.unlabeled[:200]).total.f1)
 
 
 def test_retuning(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from sequst.integrations.labeler import Labeler
 from sequst.tagger.drawing import html
 from sequst.tagger.prediction import Prediction
 from sequst.tagger.tagger import Tagger
+from sequst.tagger.trust import Trust
 from sequst.training.configuring import nested
 
 QUICK = {"min_steps": 60, "epochs": 0.1, "evaluations": 2, "learning_rate": 1e-3, "head_learning_rate": 3e-3}
@@ -182,6 +183,25 @@ def test_a_prediction_is_drawn_inline() -> None:
     strengths = [float(part.split(",")[3].split(")")[0]) for part in drawn.split("hsla(")[1:]]
     assert strengths == pytest.approx([0.12 + 0.68 * 0.9, 0.12 + 0.68 * 0.3], abs=0.01)
     assert drawn.index("Ann") < drawn.index("&amp;") < drawn.index("Oslo") < drawn.rindex(".</p>")
+
+
+def test_what_is_left_out_is_drawn_otherwise() -> None:
+    sentence = Sentence(("Ann", "in", "<Oslo>"), None, 1)
+    drawn = html(Prediction.settled(sentence, ("B-per", "O", "B-loc"), (0.9, 1.0, 0.3), Trust(least=0.4)))
+    assert drawn.count("<mark") == 1
+    assert 'title="loc 30%: left out">&lt;Oslo&gt;' in drawn
+    assert "loc? 30%" in drawn
+    assert "dashed" in drawn
+
+
+def test_how_sure_it_must_be_can_be_asked_for(fitted: Labeler, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "m")
+    texts = ["Sydney plays in Verona.", "Can Sydney conduct The Planets in Verona on Friday?"]
+    everything, nothing = (Labeler.load(tmp_path / "m", min_confidence=each).predict(texts) for each in (0.0, 1.0))
+    assert any(each.entities for each in everything)
+    for before, after in zip(everything, nothing, strict=True):
+        assert after.entities == []
+        assert list(after.left_out) == before.entities
 
 
 def test_with_what_it_does_not_know(fitted: Labeler) -> None:

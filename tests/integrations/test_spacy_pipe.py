@@ -53,6 +53,17 @@ def test_the_entities_are_those_of_the_tagger(model: Path) -> None:
     assert sum(len(doc.ents) for doc in docs) > 40
 
 
+def test_how_sure_it_must_be_can_be_asked_for(model: Path) -> None:
+    everything, sure = pipeline(model, min_confidence=0.0), pipeline(model, min_confidence=0.5)
+    before, after = (
+        [found for words in WORDS for found in entities(nlp(spacy.tokens.Doc(nlp.vocab, words)))] for nlp in (everything, sure)
+    )
+    assert after == [found for found in before if found[3] >= 0.5]
+    assert 0 < len(after) < len(before)
+    with pytest.raises(UsageError, match=r"min_confidence 2\.0: must be at least 0 and at most 1"):
+        pipeline(model, min_confidence=2.0)
+
+
 def test_a_batch_is_tagged_at_once(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from sequst.tagger import predicting
 

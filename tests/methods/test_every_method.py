@@ -20,7 +20,7 @@ from sequst.methods.registry import METHODS
 from sequst.methods.running import train
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.beliefs import form_beliefs
-from tests.methods.test_self_training import PLAIN, QUICK, metrics
+from tests.methods.test_self_training import QUICK, metrics
 
 COMPARED = ("finetune", "vat", "seqvat", "cvt", "sst", "metast", "sequst")
 MARGIN = 2.0
@@ -51,7 +51,6 @@ def test_it_learns_more_than_words_by_heart(method: str, split: Split, tmp_path:
     result = train(
         split.labeled, tmp_path / "run", unlabeled=unlabeled, method=method, encoder="bilstm", head="crf",
         max_rounds=1, uncertainty={"passes": 3}, **phases(teacher=150, student=100, retune=30), **BRIEF.get(method, {}),
-        **PLAIN,
     )  # fmt: skip
     assert evaluate(result.tagger, generate().test).total.f1 > lookup(split) + MARGIN
 
@@ -67,7 +66,7 @@ def test_every_pair_trains_saves_loads_and_knows_its_doubts(
     quick = {**QUICK, "min_steps": 12} if encoder == "transformer" else {"min_steps": 12, "epochs": 0.1, "evaluations": 2}
     result = train(
         split.labeled, tmp_path / "run", dev=split.dev[:8], unlabeled=unlabeled, method=method, encoder=name, head=head,
-        max_rounds=1, uncertainty={"passes": 2}, teacher=quick, student=quick, retune=quick, **PLAIN,
+        max_rounds=1, uncertainty={"passes": 2}, teacher=quick, student=quick, retune=quick,
     )  # fmt: skip
     assert (result.summary["encoder"], result.summary["head"]) == (name, head)
     losses = [line.get("labelled", line["loss"]) for line in metrics(result.path) if line["phase"] == "teacher"]

@@ -26,6 +26,7 @@ from sequst.objectives.masked import CrossEntropy, HuberisedCrossEntropy, masked
 from sequst.tagger.batches import collate
 from sequst.tagger.head import Decoded
 from sequst.tagger.tagger import Tagger
+from sequst.training.directory import RunDirectory
 from sequst.training.loop import Examples, Outcome
 from sequst.training.run import Run
 from sequst.training.state import load_state
@@ -41,8 +42,6 @@ QUICK = {
     "weight_decay": 0.0,
 }
 """Without decay: else taggers differ already in words that one method trains, which reads other text, and another does not."""
-PLAIN: dict[str, Any] = {"adapt": False, "ensemble": {"teachers": 1}}
-"""The method without what comes before it: one teacher, of the encoder as it is."""
 OPTIONS: dict[str, Any] = {
     "max_rounds": 2,
     "patience": 2,
@@ -51,7 +50,6 @@ OPTIONS: dict[str, Any] = {
     "retune": QUICK,
     "uncertainty": {"passes": 3},
     "abstain": False,  # dev F1 is that of the round which is kept
-    **PLAIN,
 }
 OFF: dict[str, Any] = {"selection": {"selector": "all"}, "robust": {"loss": "cross-entropy"}, "gcr": {"weight": 0.0}}
 
@@ -115,9 +113,35 @@ def test_the_student_of_the_best_round_can_be_kept(split: Split, tiny_encoder: s
         kept = result.tagger.encoder.state_dict()
         assert all(torch.equal(kept[name], weights[f"encoder.{name}"]) for name in kept)
     assert not same_weights(retuned.tagger, student.tagger)
-    scored = run(split, tiny_encoder, tmp_path / "scored", "sst", keep="student")
+    scored = run(split, tiny_encoder, tmp_path / "scored", "sst", keep="student", choose="best")
     [first, *rounds] = scored.summary["history"]
     assert scored.summary["dev_f1"] == max([first["teacher_f1"], *(line["student_f1"] for line in rounds)])
+
+
+@pytest.mark.parametrize("teachers", [1, 2])
+def test_doubtful_entities_are_not_learnt(split: Split, tiny_encoder: str, tmp_path: Path, teachers: int) -> None:
+    options: dict[str, Any] = {"max_rounds": 1, "keep_rounds": True, "ensemble": {"teachers": teachers}}
+    runs = {
+        way: run(split, tiny_encoder, tmp_path / way, "sequst", selection={"doubtful": way}, **options)
+        for way in ("kept", "dropped", "outside")
+    }
+    beliefs = {way: Beliefs.from_file(each.path / "rounds/1/beliefs/beliefs.npz") for way, each in runs.items()}
+    selected = {way: RunDirectory(each.path).selection(1) for way, each in runs.items()}
+    doubtful = beliefs["dropped"].doubtful
+    assert doubtful is not None
+    assert beliefs["kept"].doubtful is None
+    assert beliefs["outside"].doubtful is None
+    labels, outside = beliefs["kept"].labels, runs["kept"].tagger.labels.index("O")
+    assert 0 < doubtful.sum() < (labels != outside).sum()
+    assert (labels[doubtful] != outside).all()
+    assert (beliefs["dropped"].labels == labels).all()
+    assert (selected["dropped"] == selected["kept"] & ~doubtful).all()
+    assert (selected["kept"] & doubtful).any()
+    assert (beliefs["outside"].labels == np.where(doubtful, outside, labels)).all()
+    without = run(split, tiny_encoder, tmp_path / "no dev", "sequst", selection={"doubtful": "dropped"}, dev=None, **options)
+    assert Beliefs.from_file(without.path / "rounds/1/beliefs/beliefs.npz").doubtful is None
+    plain = run(split, tiny_encoder, tmp_path / "sst", "sst", selection={"doubtful": "dropped"}, **options)
+    assert Beliefs.from_file(plain.path / "rounds/1/beliefs/beliefs.npz").doubtful is None  # it takes all words
 
 
 def test_labelled_sentences_can_be_mixed_in(split: Split, tiny_encoder: str, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from sequst.tagger.tagger import Tagger, labels_of
 from sequst.tagger.transformer import Transformer
 from sequst.training.settings import Settings, Vat
 from sequst.uncertainty.mc_dropout import same_dropout
-from tests.methods.test_self_training import PLAIN, QUICK, metrics, same_weights
+from tests.methods.test_self_training import QUICK, metrics, same_weights
 
 
 @pytest.mark.parametrize("head", ["softmax", "crf"])
@@ -32,7 +32,6 @@ def test_it_learns_beside_the_labelled_words(method: str, head: str, split: Spli
         "head": head,
         "teacher": {**QUICK, "min_steps": 100},
         "dev": split.dev,
-        **PLAIN,
     }
     result = train(split.labeled, tmp_path / "run", unlabeled=split.unlabeled[:60], method=method, **options)
     alone = train(split.labeled, tmp_path / "alone", **options)
@@ -193,7 +192,7 @@ def test_an_encoder_that_takes_no_embeddings_is_refused_before_a_run_is_made(
 
 
 def test_labelled_words_come_first(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"encoder": tiny_encoder, "teacher": {**QUICK, "min_steps": 20}, "dev": split.dev, **PLAIN}
+    options: dict[str, Any] = {"encoder": tiny_encoder, "teacher": {**QUICK, "min_steps": 20}, "dev": split.dev}
     alone = train(split.labeled, tmp_path / "alone", **options)
     found = train(split.labeled, tmp_path / "run", unlabeled=split.unlabeled[:20], method="vat", vat={"warmup": 0.5}, **options)
     lines = [[line for line in metrics(result.path) if line["phase"] == "teacher"] for result in (alone, found)]

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
+from sequst.tagger.successions import count_successions, kind_of
 from sequst.uncertainty.beliefs import Beliefs
 from sequst.uncertainty.labelling import Labelling, best_valid, sharpened
 
@@ -18,18 +20,24 @@ def allowed(path: tuple[int, ...]) -> bool:
     return all(not tag.startswith("I-") or before[2:] == tag[2:] for before, tag in itertools.pairwise(("O", *tags)))
 
 
-@given(st.lists(st.integers(0, 4), min_size=1, max_size=5), st.integers(0, 99))
-def test_the_best_valid_path_is_that_of_all_paths(sizes: list[int], seed: int) -> None:
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=5), st.integers(0, 99), st.booleans())
+def test_the_best_valid_path_is_that_of_all_paths(sizes: list[int], seed: int, weighs: bool) -> None:
+    successions = count_successions([("O", "B-A", "I-A", "B-B"), ("B-B", "O", "O")], NAMES) if weighs else {}
+
+    def worth(path: tuple[int, ...], logs: NDArray[np.float64]) -> float:
+        kinds = (kind_of(NAMES[before], NAMES[after]) for before, after in itertools.pairwise(path))
+        return sum(logs[i, label] for i, label in enumerate(path)) + sum(successions.get(kind or "", 0.0) for kind in kinds)
+
     probabilities = np.random.default_rng(seed).dirichlet([0.5] * len(NAMES), sum(sizes)).astype(np.float32)
     starts = np.array([0, *itertools.accumulate(sizes)])
-    found = best_valid(probabilities, starts, NAMES)
+    found = best_valid(probabilities, starts, NAMES, successions)
     for begin, end in itertools.pairwise(starts):
         logs = np.log(np.maximum(probabilities[begin:end], 1e-37)).astype(np.float64)
         paths = [path for path in itertools.product(range(len(NAMES)), repeat=end - begin) if allowed(path)]
-        scores = [sum(logs[i, label] for i, label in enumerate(path)) for path in paths]
+        scores = [worth(path, logs) for path in paths]
         own = tuple(found[begin:end].tolist())
         assert allowed(own)
-        assert sum(logs[i, label] for i, label in enumerate(own)) == pytest.approx(max(scores), abs=1e-4)
+        assert worth(own, logs) == pytest.approx(max(scores), abs=1e-4)
 
 
 def test_soft_labels_are_sharpened_and_stay_probabilities() -> None:

@@ -25,8 +25,6 @@ BRIEF = (
     "student.min_steps=240",
     "retune.min_steps=40",
     "uncertainty.passes=8",
-    "adapt=false",
-    "ensemble.teachers=1",
 )
 """Settings that fit three methods into five minutes of two CPU cores; all others are the defaults."""
 

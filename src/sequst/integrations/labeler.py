@@ -99,9 +99,10 @@ class Labeler:
             return push_to_hub(Path(folder) / "model", name, private=private, token=token)
 
     @classmethod
-    def load(cls, folder: str | Path, device: str = "auto") -> Labeler:
-        """A labeler from a model's folder; `fit` begins anew, with the settings that the model was made with."""
-        tagger, path = Tagger.load(folder, device), Path(folder) / FACTS
+    def load(cls, folder: str | Path, device: str = "auto", min_confidence: float | None = None) -> Labeler:
+        """A labeler from a model's folder; `fit` begins anew, with the settings that the model was made with. Entities below
+        `min_confidence` are left out; see `Tagger.load`."""
+        tagger, path = Tagger.load(folder, device, min_confidence=min_confidence), Path(folder) / FACTS
         facts = read_json(path) if path.is_file() else {}
         settings = dict(facts.get("settings") or {})
         own = {name: settings.pop(name) for name in ("encoder", "method", "head", "seed") if name in settings}

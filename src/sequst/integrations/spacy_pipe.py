@@ -22,6 +22,7 @@ from sequst.errors import UsageError, shorten
 from sequst.files import atomic_folder, write_json
 from sequst.integrations.onnx.folder import FACTS, is_exported
 from sequst.tagger.prediction import Prediction
+from sequst.tagger.trust import AS_IT_IS
 
 Annotate = Callable[[Iterable[Sentence]], Iterable[Prediction]]
 
@@ -48,12 +49,16 @@ def parts_of(doc: Doc) -> list[Part]:
 class SequstPipe:
     """The component. The model is loaded when it is first needed: a process that `nlp.pipe` forks loads its own."""
 
-    def __init__(self, model: str, uncertainty: bool, passes: int, seed: int, overwrite_ents: bool, device: str) -> None:
+    def __init__(
+        self, model: str, uncertainty: bool, passes: int, seed: int, overwrite_ents: bool, device: str,
+        min_confidence: float | None = None,
+    ) -> None:  # fmt: skip
         if not model:
             raise UsageError('no model is named: nlp.add_pipe("sequst", config={"model": "run/model"})')
         if passes < 1:
             raise UsageError(f"passes={passes}: at least 1")
-        self._folder = Path(model)
+        AS_IT_IS.asked_for(False, min_confidence)  # an error now where it is none
+        self._folder, self._min_confidence = Path(model), min_confidence
         self._uncertainty, self._passes, self._seed, self._device = uncertainty, passes, seed, device
         self._overwrite_ents = overwrite_ents
         self._annotate: Annotate | None = None
@@ -107,12 +112,12 @@ class SequstPipe:
         if is_exported(self._folder):
             from sequst.integrations.onnx.tagger import OnnxTagger
 
-            return OnnxTagger.load(self._folder).annotate
+            return OnnxTagger.load(self._folder, min_confidence=self._min_confidence).annotate
         from sequst.tagger.predicting import annotate
         from sequst.tagger.tagger import Tagger
         from sequst.uncertainty.predicting import annotate_with_uncertainty
 
-        tagger = Tagger.load(self._folder, self._device)
+        tagger = Tagger.load(self._folder, self._device, min_confidence=self._min_confidence)
         if self._uncertainty:
             return lambda sentences: annotate_with_uncertainty(tagger, sentences, self._passes, self._seed)
         return lambda sentences: annotate(tagger, sentences)
@@ -168,10 +173,18 @@ def _spans(doc: Doc, tokens: Sequence[int], prediction: Prediction) -> list[Span
 
 
 def make(
-    nlp: Language, name: str, model: str, uncertainty: bool, passes: int, seed: int, overwrite_ents: bool, device: str
+    nlp: Language,
+    name: str,
+    model: str,
+    uncertainty: bool,
+    passes: int,
+    seed: int,
+    overwrite_ents: bool,
+    device: str,
+    min_confidence: float | None,
 ) -> SequstPipe:
     """What spaCy calls to make the component."""
-    return SequstPipe(model, uncertainty, passes, seed, overwrite_ents, device)
+    return SequstPipe(model, uncertainty, passes, seed, overwrite_ents, device, min_confidence)
 
 
 Language.factory(
@@ -185,5 +198,6 @@ Language.factory(
         "seed": 12,
         "overwrite_ents": True,
         "device": "auto",
+        "min_confidence": None,
     },
 )

@@ -16,8 +16,12 @@ _ELSEWHERE = {
     ),
 }
 _VALID = (
-    " sequst takes the most probable tags that IOB2 allows; the best tag of every word by itself, which is what transformers "
-    "gives, differs where an `I-` would continue nothing (`raw_tags=True` gives these)."
+    " sequst takes the best path of tags that IOB2 allows; the best tag of every word by itself, which is what transformers "
+    "gives, may differ (`raw_tags=True` gives these)."
+)
+_LEFT_OUT = (
+    " Entities of less confidence than {least:.2f} are left out, for they would cost more F1 than they bring; "
+    "`Tagger.load(folder, min_confidence=0)` tells them too."
 )
 _USE = """```python
 from sequst import Tagger
@@ -25,7 +29,7 @@ from sequst import Tagger
 prediction = Tagger.load("path/to/this/folder").predict("Your sentence here.")
 print(prediction.entities)
 ```"""
-_OWN = ("labels", "sequst", "settings", "history", "test", "calibration", "trust", "valid", "command")
+_OWN = ("labels", "sequst", "settings", "history", "test", "calibration", "trust", "valid", "successions", "command")
 """What has a place of its own in the card, or none."""
 
 
@@ -94,6 +98,8 @@ def _calibration(found: Mapping[str, Any] | None) -> list[str]:
         told += (
             f" Of the intercept {found['optimism']:.2f} was then taken off, for a small dev set makes entities look too sure."
         )
+    if found.get("least"):
+        told += _LEFT_OUT.format(least=found["least"])
     return ["## Confidences", told]
 
 
