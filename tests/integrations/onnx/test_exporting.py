@@ -61,6 +61,33 @@ def test_raw_tags(make_tagger: MakeTagger, tiny_encoder: str, tmp_path: Path, se
         assert "it has no raw ones" in refused.stderr
 
 
+def test_how_sure_it_must_be(make_tagger: MakeTagger, tiny_encoder: str, tmp_path: Path, sequst: Cli) -> None:
+    tagger = make_tagger(tiny_encoder, **HEADS["successions"])
+    tagger.trust = Trust(least=0.45)
+    tagger.save(tmp_path / "m")
+    export(tagger, tmp_path / "m-onnx")
+    tagged = generate(pool=60, test=1).pool
+    write_conll(tmp_path / "gold.conll", tagged)
+    counts = []
+    for more in ([], ["--min-confidence", "0"], ["--min-confidence", "0.8"]):
+        found = [sequst("predict", folder, "gold.conll", *more, cwd=tmp_path) for folder in ("m", "m-onnx")]
+        lines = [[json.loads(line) for line in each.stdout.splitlines()] for each in found]
+        told = [[(e["type"], e["start"], e["end"]) for line in each for e in line["entities"]] for each in lines]
+        assert told[0] == told[1]
+        assert all(("left_out" in line) == (more[1:] != ["0"]) for each in lines for line in each)
+        counts.append((len(told[0]), sum(len(line.get("left_out", ())) for line in lines[0])))
+        scored = [sequst("evaluate", folder, "gold.conll", "--json", *more, cwd=tmp_path).stdout for folder in ("m", "m-onnx")]
+        scores = [json.loads(each) for each in scored]
+        assert scores[0]["tp"] + scores[0]["fp"] == scores[1]["tp"] + scores[1]["fp"] == len(told[0])
+    (some, left), (all_, none), (few, most) = counts
+    assert few < some < all_
+    assert (some + left, few + most, none) == (all_, all_, 0)
+    for verb in ("predict", "evaluate"):
+        refused = sequst(verb, "m", "gold.conll", "--min-confidence", "80", cwd=tmp_path)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert "min_confidence 80.0: must be at least 0 and at most 1" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("encoder", "head"),
     [
