@@ -4,11 +4,10 @@ python benchmarks/decoding.py [--json FILE] [--device cpu|cuda] [--encoder minil
     [--test 1500] [--steps 600] [--method finetune] [--pool 1000] [--more "setting=value setting=value"]
 python benchmarks/decoding.py --join ONE.json,OTHER.json --json FILE
 
-One tagger is trained, 10-shot, and its probabilities of held-out words are decoded with every strength of the successions,
-which are counted in the labelled sentences; then entities are left out whose confidence, learnt on the dev set, says that they
-cost F1. F1 is of sentences of the training set that are neither labelled, nor dev, nor in the pool. The benchmarks are read
-from the folder that SEQUST_DATA names; without, the generated corpus stands in. `--join` puts the runs of several files
-together.
+One tagger is trained, 10-shot, without successions, and its probabilities of held-out words are decoded with every strength of
+them, counted in the labelled sentences; then entities are left out whose confidence, learnt on the dev set, says that they cost
+F1. F1 is of sentences of the training set that are neither labelled, nor dev, nor in the pool. The benchmarks are read from the
+folder that SEQUST_DATA names; without, the generated corpus stands in. `--join` puts the runs of several files together.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ def one_run(options: Any, name: str, seed: int) -> dict[str, Any]:
         None,
         [
             f"method={options.method}", f"encoder={options.encoder}", f"device={options.device}", "calibrate=false",
-            f"teacher.min_steps={options.steps}", *options.more.split(),
+            "successions=0", f"teacher.min_steps={options.steps}", *options.more.split(),
         ],
         seed=seed,
     )  # fmt: skip

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
+import yaml
 
 import sequst
 from sequst.corpus.sampling import Split
@@ -225,6 +226,17 @@ def test_nothing_is_made_where_something_is_wrong(split: Split, tiny_encoder: st
         with pytest.raises(SequstError):
             train(split.labeled, tmp_path / "run", **{"encoder": tiny_encoder, **options})
         assert not (tmp_path / "run").exists(), options
+
+
+def test_a_run_of_an_earlier_version_goes_on_as_it_began(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    quick = {"min_steps": 4, "epochs": 0.1}
+    result = train(split.labeled, tmp_path / "run", dev=split.dev, encoder=tiny_encoder, teacher=quick)
+    path = result.path / "settings.yaml"
+    kept = yaml.safe_load(path.read_text())
+    assert (kept.pop("successions"), kept.pop("abstain")) == (1.0, True)
+    path.write_text(yaml.safe_dump(kept))
+    settings = RunDirectory(result.path).settings()
+    assert (settings.successions, settings.abstain) == (0.0, False)
 
 
 def test_changed_data_is_noticed_on_resuming(split: Split, tiny_encoder: str, tmp_path: Path) -> None:

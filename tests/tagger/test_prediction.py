@@ -45,8 +45,12 @@ def test_with_what_mc_dropout_says() -> None:
     more = {"mc_confidences": (0.8, 0.6, 0.9, 0.2), "information_gains": (0.1, 0.2, 0.0, 0.5)}
     found = UncertainPrediction.settled(SENTENCE, TAGS, SURE, Trust(least=0.4), **more)
     assert isinstance(found, UncertainPrediction)
-    [rome] = found.to_dict()["left_out"]
+    assert found.mc_confidences == pytest.approx((0.8, 0.6, 0.9, 0.8))
+    record = found.to_dict()
+    [rome], [anna] = record["left_out"], record["entities"]
     assert (rome["mc_confidence"], rome["information_gain"]) == (0.2, 0.5)
+    assert anna["mc_confidence"] == pytest.approx(0.7)
+    assert record["confidence"] == pytest.approx([0.8, 0.6, 0.9, 0.8])
 
 
 def test_what_is_asked_for_goes_before_what_training_found() -> None:

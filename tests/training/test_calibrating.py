@@ -18,7 +18,7 @@ from sequst.evaluation.evaluating import evaluate, judged_entities
 from sequst.methods.running import Result, train
 from sequst.tagger.tagger import Tagger
 from sequst.tagger.trust import Trust, logit
-from sequst.training.calibrating import FEWEST, SMALL, calibrate, faded
+from sequst.training.calibrating import FEWEST, SMALL, calibrate, faded, what_is_left_out
 from sequst.training.settings import Settings
 
 
@@ -191,6 +191,17 @@ def test_training_ends_with_what_to_leave_out(split: Split, tiny_encoder: str, t
     assert [each.tags for each in shown] == [each.tags for each in everything]  # type: ignore[union-attr]
     without_dev = train(split.labeled, tmp_path / "no dev", encoder=tiny_encoder, teacher=SHORT)
     assert without_dev.tagger.trust == Trust()
+
+
+def test_what_is_left_out_is_told(split: Split, tiny_encoder: str) -> None:
+    tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-X", "B-Y"], seed=1)
+    found = judged_entities(tagger, split.dev)
+    assert {"X", "Y"} == set(found.types)
+    assert what_is_left_out(tagger, split.dev) is None
+    tagger.trust = Trust(types=(("X", -20.0),), least=1e-4)
+    told = what_is_left_out(tagger, split.dev)
+    assert told is not None
+    assert f"of {len(found.types)} in the dev set {found.types.count('X')}, all of type X among them" in told
 
 
 def test_too_few_entities_say_nothing(split: Split, tiny_encoder: str) -> None:

@@ -12,6 +12,7 @@ from sequst.methods.registry import find_method
 from sequst.training.configuring import (
     describe,
     from_dict,
+    from_saved,
     leaves,
     load_settings,
     parse_yaml,
@@ -145,6 +146,40 @@ def test_hashes_of_old_results_stay() -> None:
     assert adapted.hash() != load_settings("paper").hash()
     assert adapted.hash() != load_settings("paper", ["adapt=true", "adaptation.epochs=3"]).hash()
     assert load_settings("paper", ["adaptation.epochs=3"]).hash() == load_settings("paper").hash()
+
+
+def test_what_an_earlier_version_kept_means_what_it_meant_then() -> None:
+    kept = to_dict(load_settings(None, ["max_rounds=3", "student.epochs=7"], seed=5))
+    for name in ("successions", "abstain"):
+        del kept[name]
+    del kept["selection"]["doubtful"]
+    found = from_saved(kept)
+    assert (found.successions, found.abstain, found.selection.doubtful) == (0.0, False, "kept")
+    assert (found.max_rounds, found.student.epochs, found.student.hide) == (3, 7.0, Settings().student.hide)
+    assert from_saved(to_dict(Settings())) == Settings()
+    assert from_saved({"encoder": "bilstm"}).student.hide == 0.0  # before words were hidden
+    assert from_dict({}) == Settings()
+    with pytest.raises(UsageError, match="unknown"):
+        from_saved({"sucessions": 1})
+
+
+def test_what_changes_nothing_is_not_in_the_hash() -> None:
+    def same(changes: str, *of: str) -> bool:
+        return load_settings(None, [*changes.split()]).hash() == load_settings(None, [*of, *changes.split()]).hash()
+
+    assert same("head=crf", "successions=0.5")
+    assert same("valid_tags=false", "successions=0.5")
+    assert same("calibrate=false", "abstain=false")
+    assert same("abstain=false", "optimism=0")
+    assert not same("valid_tags=true", "successions=0.5")
+    assert not same("calibrate=true", "abstain=false")
+    assert not same("abstain=false selection.doubtful=dropped", "optimism=0")
+
+
+@pytest.mark.parametrize("other", ["pseudo_labels=sampled", "pseudo_labels=mean", "ensemble.memory=0.5"])
+def test_only_best_tags_of_this_round_are_doubted(other: str) -> None:
+    with pytest.raises(UsageError, match=r"setting selection\.doubtful=outside: .*set (pseudo_labels=hard|ensemble\.memory=0)"):
+        load_settings(None, ["selection.doubtful=outside", other])
 
 
 def test_a_group_given_in_part_keeps_its_own_defaults() -> None:

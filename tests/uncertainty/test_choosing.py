@@ -13,6 +13,7 @@ from sequst.corpus.sentence import Sentence
 from sequst.errors import UsageError
 from sequst.tagger.sentence_vectors import sentence_vectors
 from sequst.tagger.tagger import Tagger
+from sequst.tagger.trust import Trust
 from sequst.uncertainty import choosing
 from sequst.uncertainty.choosing import CANDIDATES, Chosen, choose_next
 from sequst.uncertainty.predicting import annotate_with_uncertainty
@@ -50,6 +51,18 @@ def test_the_lowest_confidences_of_the_pool(tagger: Tagger) -> None:
     assert isinstance(predictions, list)
     scores = {p.words: float(np.sort(1 - np.array(p.confidences))[::-1][:3].sum() / 3) for p in predictions}
     assert words(chosen) == sorted(scores, key=lambda each: -scores[each])[:7]
+
+
+@pytest.mark.parametrize("strategy", ["confidence", "information-gain", "random"])
+def test_what_would_be_left_out_is_told_to_whoever_labels(tagger: Tagger, strategy: str) -> None:
+    pool = different(generate().test[:60])
+    before = choose_next(tagger, pool, 7, strategy=strategy, passes=3)
+    tagger.trust = Trust(least=0.9)
+    after = choose_next(tagger, pool, 7, strategy=strategy, passes=3)
+    assert tagger.trust == Trust(least=0.9)
+    assert [(each.prediction.tags, each.score) for each in after] == [(each.prediction.tags, each.score) for each in before]
+    assert any(each.prediction.entities for each in after)
+    assert any(each.left_out for each in tagger.predict(pool))  # type: ignore[union-attr]
 
 
 def test_random_is_any_sentence_alike_by_the_seed(tagger: Tagger) -> None:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -28,11 +26,6 @@ def test_entities_are_judged_one_by_one() -> None:
     # an entity does not go on into the next sentence, and a right place with another type is wrong
     other = judged_beliefs(SOME, NAMES, [("B-Y", "I-Y", "O"), ("B-Y", "I-Y", "O")])
     assert other.correct == [False, True, False]
-
-
-def test_draws_are_judged_by_the_best_tags() -> None:
-    drawn = dataclasses.replace(SOME, labels=np.zeros(6, dtype=np.int64), drawn_from=SOME.labels)
-    assert judged_beliefs(drawn, NAMES, [(), ()]).types == ["X", "Y", "X"]
 
 
 def test_the_words_of_doubtful_entities() -> None:

@@ -34,5 +34,7 @@ MinConfidence = Annotated[
     typer.Option(
         help="Leave out entities of less confidence, 0 to 1; 0 for none. [default: those that training found to cost F1]",
         metavar="P",
+        min=0.0,
+        max=1.0,
     ),
 ]

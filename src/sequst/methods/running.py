@@ -30,7 +30,7 @@ from sequst.tagger.saving import add_facts
 from sequst.tagger.shape import BILSTM
 from sequst.tagger.tagger import Tagger, pick_device
 from sequst.tagger.vectors import GLOVE
-from sequst.training.calibrating import calibrate
+from sequst.training.calibrating import calibrate, what_is_left_out
 from sequst.training.configuring import from_dict
 from sequst.training.data import DROP, Data, DataFile, Files, load_data, overlap_warning
 from sequst.training.device import describe_device, resolve_precision
@@ -95,7 +95,9 @@ def train(
         if method.unlabeled and not any(sentence.words for sentence in data.unlabeled):
             raise UsageError(f"method {method.name} learns from unlabelled text: name some with --unlabeled")
         if settings.uncertainty.calibrated and "uncertainty" not in method.unused and not data.dev:
-            raise UsageError(NO_DEV)
+            raise UsageError(NO_DEV.format("uncertainty.calibrated"))
+        if settings.selection.doubtful != "kept" and "selection" not in method.unused and not data.dev:
+            raise UsageError(NO_DEV.format(f"selection.doubtful={settings.selection.doubtful}"))
         if settings.bilstm.vectors and settings.encoder != BILSTM:
             progress.note(f"bilstm.vectors is not used: the encoder is {settings.encoder}, not bilstm")
         encoder = load_encoder(settings, method.perturbs)
@@ -182,6 +184,8 @@ def _execute(
         calibration = None
         if data.dev and settings.calibrate:
             calibration = calibrate(tagger, data.dev, settings.optimism, settings.abstain)
+            if told := what_is_left_out(tagger, data.dev):
+                progress.note(told)
         dev = evaluate(tagger, data.dev) if data.dev else None
         summary = {**_summary(run, method, dev), "calibration": calibration}
         about = {**summary, "settings": to_dict(settings), "command": directory.facts["command"]}

@@ -281,7 +281,7 @@ def _nothing_to_learn(beliefs: Beliefs, learnt: NDArray[np.bool_], names: list[s
     if not learnt.any():
         return (
             f"round {round_}: no word was selected, for the teacher is certain of none\n"
-            "Use --set selection.selector=all, or label more sentences"
+            "Use --set selection.selector=all, --set selection.doubtful=kept, or label more sentences"
         )
     if not (beliefs.best != names.index(OUTSIDE)).any():
         return (

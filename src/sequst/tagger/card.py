@@ -44,7 +44,7 @@ def model_card(types: Sequence[str], facts: Mapping[str, Any]) -> str:
         ),
         *_scores(facts.get("test")),
         *_rounds(facts.get("history")),
-        *_calibration(facts.get("calibration")),
+        *_calibration(facts.get("calibration"), facts.get("trust") or {}),
         *_made_by(facts.get("command")),
         "## Use",
         _USE,
@@ -86,7 +86,7 @@ def _rounds(history: Sequence[Mapping[str, Any]] | None) -> list[str]:
     return ["## Rounds of self-training", _table(["round", "student, dev F1", "teacher, dev F1", "% of words selected"], rows)]
 
 
-def _calibration(found: Mapping[str, Any] | None) -> list[str]:
+def _calibration(found: Mapping[str, Any] | None, trust: Mapping[str, Any]) -> list[str]:
     if not found:
         return []
     told = (
@@ -98,8 +98,8 @@ def _calibration(found: Mapping[str, Any] | None) -> list[str]:
         told += (
             f" Of the intercept {found['optimism']:.2f} was then taken off, for a small dev set makes entities look too sure."
         )
-    if found.get("least"):
-        told += _LEFT_OUT.format(least=found["least"])
+    if trust.get("least"):
+        told += _LEFT_OUT.format(least=trust["least"])
     return ["## Confidences", told]
 
 

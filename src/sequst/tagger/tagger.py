@@ -100,7 +100,7 @@ class Tagger(nn.Module):
     ) -> Tagger:
         """A saved tagger, or any `*ForTokenClassification` whose labels are IOB2 tags. With `raw_tags` every word has its best
         tag, allowed by IOB2 or not, as transformers gives it. Entities below `min_confidence` are left out; without, those that
-        training found not worth telling, and with raw tags none."""
+        training found not worth telling, and with raw tags none. A tagger that is saved again keeps what was asked for."""
         from sequst.tagger.saving import load
 
         tagger = load(folder)

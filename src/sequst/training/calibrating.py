@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans
 from sequst.evaluation.calibration import fit_trust, least_worth
 from sequst.evaluation.evaluating import Judged, judged_entities
+from sequst.tagger.predicting import annotate
 from sequst.tagger.tagger import Tagger
 from sequst.tagger.trust import AS_IT_IS, Trust
 from sequst.uncertainty.temperature import fit_temperature
@@ -23,6 +25,21 @@ def faded(optimism: float, entities: int) -> float:
     """What to take off after so many entities of a dev set: beyond `SMALL` less and less, so that a large one has the last
     word."""
     return optimism * min(1.0, SMALL / max(entities, 1))
+
+
+def what_is_left_out(tagger: Tagger, dev: Sequence[Sentence]) -> str | None:
+    """Told of the entities that are found in the dev set; nothing where all of them are told."""
+    predictions = list(annotate(tagger, dev))
+    left_out = Counter(entity.type for each in predictions for entity in each.left_out)
+    if not left_out:
+        return None
+    told = Counter(entity.type for each in predictions for entity in each.entities)
+    whole = [type_ for type_ in left_out if type_ not in told]
+    every = f", all of type {', '.join(whole)} among them" if whole else ""
+    return (
+        f"entities of less confidence than {tagger.trust.least:.2f} are left out, for they cost more F1 than they bring: of "
+        f"{left_out.total() + told.total()} in the dev set {left_out.total()}{every}; predict --min-confidence 0 tells them too"
+    )
 
 
 def learnt_trust(found: Judged, optimism: float, there: int | None) -> Trust:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from sequst.errors import UsageError, nearest, shorten
 from sequst.files import atomic_text
-from sequst.training.settings import Settings, to_dict
+from sequst.training.settings import Settings, oldest, to_dict
 
 
 def recipe_names() -> list[str]:
@@ -52,6 +52,18 @@ def load_settings(path: str | Path | None = None, overrides: Sequence[str] = (),
 def from_dict(tree: Mapping[str, Any], where: str = "settings") -> Settings:
     """Settings from nested mappings; an unknown key or a value of the wrong type is an error that names it."""
     built = _build(Settings(), tree, "", where)
+    assert isinstance(built, Settings)
+    return built
+
+
+def load_saved(path: Path) -> Settings:
+    """Those that a run keeps in a file."""
+    return from_saved(_read_yaml(path), f"settings file {path}")
+
+
+def from_saved(tree: Mapping[str, Any], where: str = "settings") -> Settings:
+    """Settings that a run or a model keeps, of this version or an earlier one: what that did not know is as it was then."""
+    built = _build(oldest(Settings()), tree, "", where)
     assert isinstance(built, Settings)
     return built
 

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from sequst.errors import SequstError, UsageError
 from sequst.files import atomic_folder, explained, lock, read_json, require_free, write_bytes, write_json
-from sequst.training.configuring import load_settings, save_settings
+from sequst.training.configuring import load_saved, save_settings
 from sequst.training.data import DataFile, Files
 from sequst.training.settings import Settings
 from sequst.training.state import load_state, save_state
@@ -114,7 +114,7 @@ class RunDirectory:
         return files
 
     def settings(self) -> Settings:
-        return load_settings(self.path / "settings.yaml")
+        return load_saved(self.path / "settings.yaml")
 
     @property
     def summary(self) -> dict[str, Any] | None:

@@ -270,7 +270,7 @@ class Run:
         """Pseudo-labels as the settings ask for them, or of this kind, for a method that selects words or takes all."""
         settings = self.settings
         rest = settings.selection.rest if selects else "dropped"
-        links = tuple(self.successions.items())
+        links = tuple(self.successions.items()) if settings.head == "softmax" else ()  # a CRF has its own
         return Labelling(kind or settings.pseudo_labels, settings.sharpness, settings.valid_tags, rest, links)
 
     def _with_doubts(self, found: Beliefs, of_dev: Beliefs) -> Beliefs:

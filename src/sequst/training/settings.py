@@ -214,10 +214,10 @@ class Settings:
     overlap: int = 16
     """Sub-words that a window shares with the one before it."""
     valid_tags: bool = True
-    """Of a softmax head take the most probable tags that IOB2 allows, not the best tag of every word by itself."""
+    """Of a softmax head take the best path of tags that IOB2 allows, not the best tag of every word by itself."""
     successions: float = 1.0
-    """With `valid_tags`, how much it counts when tags are decoded which of them follow one another in the labelled sentences; 0
-    for not at all."""
+    """Of a softmax head with `valid_tags`, how much it counts when tags are decoded which of them follow one another in the
+    labelled sentences; 0 for not at all."""
     standardise: bool = True
     """Centre and scale the hidden states before the head with statistics of the labelled data."""
     dev_fraction: float = 0.0
@@ -230,8 +230,9 @@ class Settings:
     """With `calibrate`, leave out entities whose confidence says that they cost more F1 than they bring: less than half of the
     F1 that is to be expected, so never one that is more likely right than wrong."""
     optimism: float = 0.23
-    """How much surer, in logits, a small dev set makes entities look than other text bears out: taken off by `calibrate`. The
-    default was found with few-shot dev sets that also chose the weights; 0 where yours is a fair sample of your text."""
+    """How much surer, in logits, a small dev set makes entities look than other text bears out: taken off by `calibrate`,
+    before it is asked what to leave out. The default was found with few-shot dev sets that also chose the weights; 0 where
+    yours is a fair sample of your text."""
     device: str = "auto"
     """`auto` (a GPU where there is one), `cpu` or `cuda`."""
     precision: str = "auto"
@@ -305,6 +306,16 @@ class Settings:
                 f"setting selection.rest=mean: with pseudo_labels={self.pseudo_labels} selected words would be learnt as the "
                 "rest is; set pseudo_labels=hard or sampled"
             )
+        if self.selection.doubtful != "kept" and self.pseudo_labels != "hard":
+            raise UsageError(
+                f"setting selection.doubtful={self.selection.doubtful}: it is the best tags that are doubted, and not those of "
+                f"pseudo_labels={self.pseudo_labels}; set pseudo_labels=hard"
+            )
+        if self.selection.doubtful != "kept" and self.ensemble.memory:
+            raise UsageError(
+                f"setting selection.doubtful={self.selection.doubtful}: what earlier rounds believed of the dev set is not "
+                "kept; set ensemble.memory=0"
+            )
         if self.selection.rest == "mean" and self.gcr.selected_only:
             raise UsageError("setting selection.rest=mean: all words are learnt then; set gcr.selected_only=false")
 
@@ -312,7 +323,10 @@ class Settings:
         """Equal for settings that differ in nothing but the seed, where they ran, what changes no tag, and names that the
         method does not use."""
         without = {"seed", "device", "checkpoint_seconds", "keep_rounds", *unused}
-        without |= set() if self.abstain and self.calibrate else {"optimism"}
+        doubts = (self.abstain and self.calibrate) or (self.selection.doubtful != "kept" and "selection" not in unused)
+        without |= set() if doubts else {"optimism"}
+        without |= set() if self.calibrate else {"abstain"}
+        without |= set() if self.head == "softmax" and self.valid_tags else {"successions"}
         without |= {"head", "crf"} if self.head == "softmax" else set()
         without |= {"bilstm"} if self.encoder != BILSTM else {"adapt"}  # it has no weights yet that could have read anything
         without |= {"adaptation"} if not self.adapt or self.encoder == BILSTM else set()
@@ -344,6 +358,13 @@ _YOUNGER: dict[type, dict[str, Any]] = {
 }
 """Settings that the oldest results do not have, and what those had in effect. Where they are that they are left out of the
 hash, so that it stays what it was."""
+
+
+def oldest(settings: Any) -> Any:
+    """With younger settings as they were in effect before they were there."""
+    younger = _YOUNGER.get(type(settings), {})
+    values = {item.name: younger.get(item.name, getattr(settings, item.name)) for item in fields(settings)}
+    return type(settings)(**{name: oldest(value) if is_dataclass(value) else value for name, value in values.items()})
 
 
 def _aged(settings: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -76,16 +77,18 @@ def choose_next(
     They are scored by the `information-gain` of their words, by how far their `confidence` is from 1, or drawn at `random`. If
     `diverse`, as they are unless random, they are spread out. The pool is streamed: no more than three times `CANDIDATES` times
     `count` sentences are held. No two have the same words, nor, spread out, words that differ in numbers and capitals alone,
-    and none has no words. `advance` hears of the sentences one by one.
+    and none has no words. `advance` hears of the sentences one by one. Entities that the tagger would leave out are told too:
+    it is for whoever labels to say what they are.
     """
     require_choice(count, strategy, passes)
     require_layers(tagger, last_layers)
     spread = strategy != "random" if diverse is None else diverse
     pool = (sentence for sentence in sentences if sentence.words)
-    if strategy == "random":
-        candidates = _drawn(tagger, pool, count, seed, spread, advance)
-    else:
-        candidates = _best(tagger, _scored(tagger, pool, strategy, passes, last_layers, seed), count, spread, advance)
+    with _telling_all(tagger):
+        if strategy == "random":
+            candidates = _drawn(tagger, pool, count, seed, spread, advance)
+        else:
+            candidates = _best(tagger, _scored(tagger, pool, strategy, passes, last_layers, seed), count, spread, advance)
     if not spread:
         return candidates
     scores = [1.0 if each.score is None else each.score for each in candidates]
@@ -93,6 +96,17 @@ def choose_next(
     vectors = sentence_vectors(tagger, sentences)
     known_by = features(vectors, [sentence.words for sentence in sentences])
     return [candidates[place] for place in spread_out(scores, vectors, count, known_by)]
+
+
+@contextlib.contextmanager
+def _telling_all(tagger: Tagger) -> Iterator[None]:
+    """Within it no entity is left out."""
+    kept = tagger.trust
+    tagger.trust = kept._replace(least=0.0)
+    try:
+        yield
+    finally:
+        tagger.trust = kept
 
 
 def _features(tagger: Tagger, sentences: list[Sentence]) -> NDArray[np.float64]:

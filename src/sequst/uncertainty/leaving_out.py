@@ -19,16 +19,15 @@ if TYPE_CHECKING:
 
 
 class _Entities:
-    """Those that the best tags of beliefs tell of: where they begin and end among all words, their types and the mean
-    confidence of their words."""
+    """Those that the labels of beliefs tell of, which must be the best tags: where they begin and end among all words, their
+    types and the mean confidence of their words."""
 
     def __init__(self, beliefs: Beliefs, names: Sequence[str]) -> None:
-        best = dataclasses.replace(beliefs, labels=beliefs.best)
-        firsts = units(best, names)
-        ends = np.append(firsts[1:], len(best))
-        found = best.labels[firsts] != names.index(OUTSIDE)
+        firsts = units(beliefs, names)
+        ends = np.append(firsts[1:], len(beliefs))
+        found = beliefs.labels[firsts] != names.index(OUTSIDE)
         self.firsts, self.ends = firsts[found], ends[found]
-        self.types = [names[label][2:] for label in best.labels[self.firsts].tolist()]
+        self.types = [names[label][2:] for label in beliefs.labels[self.firsts].tolist()]
         reached = np.concatenate([[0.0], np.cumsum(beliefs.confidence, dtype=np.float64)])
         self.confidences = ((reached[self.ends] - reached[self.firsts]) / (self.ends - self.firsts)).tolist()
 
@@ -60,5 +59,4 @@ def outside(beliefs: Beliefs, words: NDArray[np.bool_], label: int) -> Beliefs:
         name: np.where(words, 1.0 - getattr(beliefs, name), getattr(beliefs, name)).astype(np.float32)
         for name in ("confidence", "plain_confidence")
     }
-    drawn = None if beliefs.drawn_from is None else np.where(words, label, beliefs.drawn_from)
-    return dataclasses.replace(beliefs, labels=np.where(words, label, beliefs.labels), drawn_from=drawn, **changed)
+    return dataclasses.replace(beliefs, labels=np.where(words, label, beliefs.labels), **changed)

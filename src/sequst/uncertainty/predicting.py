@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any
+from typing import Any, Self
 
 from sequst.corpus.sentence import Sentence
 from sequst.tagger.forward import Forward
 from sequst.tagger.precision import as_in_this_thread
 from sequst.tagger.prediction import CHUNK, Prediction
 from sequst.tagger.tagger import Tagger
+from sequst.tagger.trust import Trust
 from sequst.uncertainty.beliefs import Beliefs, form_beliefs
 
 PASSES = 20
@@ -28,13 +29,22 @@ class UncertainPrediction(Prediction):
     mc_confidences: tuple[float, ...] = ()
     information_gains: tuple[float, ...] = ()
 
+    @classmethod
+    def settled(cls, sentence: Sentence, tags: Sequence[str], confidences: Sequence[float], trust: Trust, **more: Any) -> Self:
+        """Of words whose entity is left out the passes too are as sure of O as of not being the tag."""
+        found = super().settled(sentence, tags, confidences, trust, **more)
+        left_out = {word for entity in found.left_out for word in range(entity.start, entity.end)}
+        means = (1.0 - mean if word in left_out else mean for word, mean in enumerate(found.mc_confidences))
+        return replace(found, mc_confidences=tuple(means)) if left_out else found
+
     def to_dict(self) -> dict[str, Any]:
         """The plain form, and `confidence` and `information_gain` for each word; of an entity the mean confidence of its words
         and the largest gain."""
         record = super().to_dict()
         for entity in [*record["entities"], *record.get("left_out", ())]:
             words = slice(entity["start"], entity["end"])
-            entity["mc_confidence"] = round(fmean(self.mc_confidences[words]), 6)
+            mean = fmean(self.mc_confidences[words])
+            entity["mc_confidence"] = round(mean if entity in record["entities"] else 1.0 - mean, 6)
             entity["information_gain"] = round(max(self.information_gains[words]), 6)
         record["confidence"] = [round(value, 6) for value in self.mc_confidences]
         record["information_gain"] = [round(value, 6) for value in self.information_gains]

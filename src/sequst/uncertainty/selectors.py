@@ -155,7 +155,10 @@ def believed_mentions(
     ends = np.append(firsts[1:], len(beliefs))
     of, trust = beliefs.sentence_of[firsts], worst(selector.trust(beliefs), firsts)
     label = beliefs.labels[firsts]
-    for unit in np.flatnonzero(label != names.index(OUTSIDE)).tolist():
+    told = label != names.index(OUTSIDE)
+    if beliefs.doubtful is not None:
+        told &= ~beliefs.doubtful[firsts]
+    for unit in np.flatnonzero(told).tolist():
         begin = beliefs.starts[of[unit]]
         words = sentences[of[unit]].words[firsts[unit] - begin : ends[unit] - begin]
         yield Mention(names[label[unit]][2:], words, float(trust[unit]))

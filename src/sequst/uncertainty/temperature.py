@@ -13,7 +13,7 @@ from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.beliefs import form_beliefs
 
 LOWEST, HIGHEST = 0.1, 20.0
-NO_DEV = "uncertainty.calibrated needs a dev set: name one with --dev, or set some aside with --dev-fraction"
+NO_DEV = "{} needs a dev set: name one with --dev, or set some aside with --dev-fraction"
 
 
 def fit_temperature(tagger: Tagger, sentences: Sequence[Sentence]) -> float:
@@ -22,7 +22,7 @@ def fit_temperature(tagger: Tagger, sentences: Sequence[Sentence]) -> float:
     ids = {name: number for number, name in enumerate(tagger.labels)}
     known = [(i, ids[tag]) for i, tag in enumerate(tag for s in sentences for tag in s.tags or ()) if tag in ids]
     if not known:
-        raise UsageError(NO_DEV)
+        raise UsageError(NO_DEV.format("uncertainty.calibrated"))
     beliefs = form_beliefs(tagger, sentences, passes=0, seed=0, probabilities="plain")
     places, tags = np.array(known).T
     assert beliefs.probabilities is not None
