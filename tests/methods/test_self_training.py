@@ -25,12 +25,14 @@ from sequst.objectives.consistency import GaussianConsistency
 from sequst.objectives.masked import CrossEntropy, HuberisedCrossEntropy, masked_mean
 from sequst.tagger.batches import collate
 from sequst.tagger.head import Decoded
-from sequst.tagger.tagger import Tagger
+from sequst.tagger.successions import count_successions
+from sequst.tagger.tagger import Tagger, labels_of
 from sequst.training.directory import RunDirectory
 from sequst.training.loop import Examples, Outcome
 from sequst.training.run import Run
 from sequst.training.state import load_state
 from sequst.uncertainty.beliefs import Beliefs, form_beliefs
+from sequst.uncertainty.labelling import Labelling
 from tests.methods.test_running import KILLER, metrics, summary
 
 QUICK = {
@@ -116,6 +118,23 @@ def test_the_student_of_the_best_round_can_be_kept(split: Split, tiny_encoder: s
     scored = run(split, tiny_encoder, tmp_path / "scored", "sst", keep="student", choose="best")
     [first, *rounds] = scored.summary["history"]
     assert scored.summary["dev_f1"] == max([first["teacher_f1"], *(line["student_f1"] for line in rounds)])
+
+
+@pytest.mark.parametrize("head", ["softmax", "crf"])
+def test_several_teachers_weigh_successions_where_one_does(
+    split: Split, tiny_encoder: str, tmp_path: Path, head: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Labelling] = []
+
+    class Watched(Run):
+        def labelling(self, *given: Any) -> Labelling:
+            seen.append(super().labelling(*given))
+            return seen[-1]
+
+    monkeypatch.setattr("sequst.methods.running.Run", Watched)
+    run(split, tiny_encoder, tmp_path / "run", "sst", max_rounds=1, head=head, ensemble={"teachers": 2})
+    counted = count_successions((sentence.tags or () for sentence in split.labeled), labels_of(split.labeled))
+    assert dict(seen[0].successions) == (counted if head == "softmax" else {})  # a CRF has transitions of its own
 
 
 @pytest.mark.parametrize("teachers", [1, 2])
