@@ -71,7 +71,12 @@ def test_the_flags_of_the_tracker(sequst: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "tags"), [("pipeline_entities", "`valid_tags: false`"), ("pipeline_entities-valid", "the defaults")]
+    ("name", "tags"),
+    [
+        ("pipeline_entities", "`valid_tags: false`"),
+        ("pipeline_entities-valid", "valid tags"),
+        ("pipeline_entities-defaults", "the defaults"),
+    ],
 )
 def test_the_page_says_how_often_the_pipeline_agrees(name: str, tags: str) -> None:
     page = (HOW_TO / "use-the-model-elsewhere.md").read_text(encoding="utf-8")

@@ -85,7 +85,7 @@ def test_how_sure_it_must_be(make_tagger: MakeTagger, tiny_encoder: str, tmp_pat
     for verb in ("predict", "evaluate"):
         refused = sequst(verb, "m", "gold.conll", "--min-confidence", "80", cwd=tmp_path)
         assert (refused.returncode, refused.stdout) == (2, "")
-        assert "min_confidence 80.0: must be at least 0 and at most 1" in refused.stderr
+        assert "'--min-confidence': 80.0 is not in the range 0.0<=x<=1.0" in refused.stderr
 
 
 @pytest.mark.parametrize(
