@@ -279,9 +279,10 @@ def select_words(
 def _nothing_to_learn(beliefs: Beliefs, learnt: NDArray[np.bool_], names: list[str], round_: int) -> str:
     """Why a round has nothing to learn from, and what to do; empty where it has."""
     if not learnt.any():
+        doubted = "--set selection.doubtful=kept, " if beliefs.doubtful is not None else ""
         return (
             f"round {round_}: no word was selected, for the teacher is certain of none\n"
-            "Use --set selection.selector=all, --set selection.doubtful=kept, or label more sentences"
+            f"Use --set selection.selector=all, {doubted}or label more sentences"
         )
     if not (beliefs.best != names.index(OUTSIDE)).any():
         return (

@@ -43,12 +43,11 @@ def count_successions(sequences: Iterable[Sequence[str]], labels: Sequence[str])
     counts = Counter(tag for tags in tagged for tag in tags)
     total = sum(counts.values()) + HALF * len(labels)
     found, expected = dict.fromkeys(KINDS, SEEN_ONCE_MORE), dict.fromkeys(KINDS, SEEN_ONCE_MORE)
+    befores: Counter[str] = Counter()
     for (before, after), count in pairs.items():
+        befores[before] += count
         if (kind := kind_of(before, after)) is not None:
             found[kind] += count
-    befores: Counter[str] = Counter()
-    for (before, _), count in pairs.items():
-        befores[before] += count
     for before, count in befores.items():
         for label in labels:
             if (kind := kind_of(before, label)) is not None:

@@ -29,6 +29,8 @@ def faded(optimism: float, entities: int) -> float:
 
 def what_is_left_out(tagger: Tagger, dev: Sequence[Sentence]) -> str | None:
     """Told of the entities that are found in the dev set; nothing where all of them are told."""
+    if tagger.trust.least <= 0:
+        return None
     predictions = list(annotate(tagger, dev))
     left_out = Counter(entity.type for each in predictions for entity in each.left_out)
     if not left_out:

@@ -92,9 +92,10 @@ class Run:
 
     @functools.cached_property
     def successions(self) -> dict[str, float]:
-        """Which tags follow one another in the labelled sentences, as much as it is to count."""
+        """Which tags follow one another in the labelled sentences, as much as it is to count; a CRF learns that by itself."""
+        strength = self.settings.successions if self.settings.head == "softmax" else 0.0
         found = count_successions((sentence.tags or () for sentence in self.data.labeled), self.labels)
-        return {kind: self.settings.successions * score for kind, score in found.items()} if self.settings.successions else {}
+        return {kind: strength * score for kind, score in found.items()} if strength else {}
 
     def new_tagger(self, *place: object) -> Tagger:
         """A tagger fresh from the pretrained weights; the head's first weights, and all of an encoder that is not pretrained,
@@ -270,7 +271,7 @@ class Run:
         """Pseudo-labels as the settings ask for them, or of this kind, for a method that selects words or takes all."""
         settings = self.settings
         rest = settings.selection.rest if selects else "dropped"
-        links = tuple(self.successions.items()) if settings.head == "softmax" else ()  # a CRF has its own
+        links = tuple(self.successions.items())
         return Labelling(kind or settings.pseudo_labels, settings.sharpness, settings.valid_tags, rest, links)
 
     def _with_doubts(self, found: Beliefs, of_dev: Beliefs) -> Beliefs:
