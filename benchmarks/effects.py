@@ -20,7 +20,7 @@ import numpy as np
 from sequst.evaluation.paired import t_tail
 from sequst.experiments.results import read_findings, read_results
 
-FIRST = ("adapt", "teacher", "ensemble.teachers", "head", "valid_tags", "successions", "standardise")
+FIRST = ("adapt", "teacher", "ensemble.teachers", "head", "valid_tags", "successions", "abstain", "standardise")
 """Settings that the first teacher knows of."""
 
 

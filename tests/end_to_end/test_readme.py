@@ -417,12 +417,12 @@ SETS = ["snips", "multiwoz", "mit_movie", "mit_restaurant", "conll03", "ontonote
 
 
 def round_scores(name: str, method: str = "sequst") -> dict[int, dict[tuple[str, int], float]]:
-    """By round, dataset and seed: the F1 of the teachers of a file of results."""
+    """By round, dataset and seed: the F1 of the teachers of a file of results, where it is known."""
     from sequst.experiments.results import read_findings
 
     found: dict[int, dict[tuple[str, int], float]] = {}
     for line in read_findings(REPOSITORY / f"results/{name}.jsonl", "rounds"):
-        if line["method"] == method:
+        if line["method"] == method and line.get("f1") is not None:
             found.setdefault(line["round"], {})[line["dataset"], line["seed"]] = line["f1"]
     return found
 
@@ -442,12 +442,13 @@ SCREENED = {
     "screening-more": "successions=0 abstain=false max_rounds=2 adapt=false ensemble.teachers=1",
     "screening-draws": "successions=0 abstain=false max_rounds=2 adapt=false ensemble.teachers=1",
     "screening-rest": "successions=0 abstain=false max_rounds=2 adapt=false ensemble.teachers=1",
+    "best-parts": "",
 }
 """Experiments that tell what changes bring, and what all of their runs have."""
 
 
 def effects_of(name: str, of: str = "f1") -> tuple[int, list[dict[str, Any]]]:
-    """(runs, what each change is worth in them); of the calibration error, where `ece` is asked for."""
+    """(runs, what each change is worth in them), after the last round; of `ece` the calibration error, of `first` teachers."""
     import importlib.util
 
     from sequst.experiments.results import read_findings, read_results
@@ -458,13 +459,23 @@ def effects_of(name: str, of: str = "f1") -> tuple[int, list[dict[str, Any]]]:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     path = REPOSITORY / f"results/{name}.jsonl"
-    lines = read_results(path) if of == "f1" else read_findings(path, "reliability")
-    return len(lines), module.effects(lines, set(SCREENED[name].split()), of)
+    lines = {
+        "f1": read_results(path),
+        "ece": read_findings(path, "reliability"),
+        "first": [line for line in read_findings(path, "rounds") if line["round"] == 0],
+    }[of]
+    return len(lines), module.effects(lines, set(SCREENED[name].split()), "ece" if of == "ece" else "f1")
 
 
 @pytest.mark.parametrize(
     ("name", "runs", "changes"),
-    [("screening", 37, 11), ("screening-more", 48, 4), ("screening-draws", 48, 7), ("screening-rest", 48, 3)],
+    [
+        ("screening", 37, 11),
+        ("screening-more", 48, 4),
+        ("screening-draws", 48, 7),
+        ("screening-rest", 48, 3),
+        ("best-parts", 48, 7),
+    ],
 )
 def test_the_page_on_the_recipe_says_what_each_change_brings(name: str, runs: int, changes: int) -> None:
     page = " ".join((REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8").split())
@@ -615,6 +626,77 @@ def test_the_page_on_the_recipe_says_what_three_changes_bring_together() -> None
     weights = [row["error"] ** -2 for row in long]
     mean = sum(weight * row["effect"] for weight, row in zip(weights, long, strict=True)) / sum(weights)
     assert f"both together say {mean:.2f} ± {sum(weights) ** -0.5:.2f}" in told
+
+
+def test_the_page_on_the_recipe_says_what_each_part_of_the_defaults_brings() -> None:
+    from sequst.evaluation.paired import t_tail
+
+    told = recipe_section("The parts of the defaults")
+    runs, parts = effects_of("best-parts")
+    first, ece = ({row["change"]: row for row in effects_of("best-parts", of)[1]} for of in ("first", "ece"))
+
+    def cell(row: dict[str, Any]) -> str:
+        return f"{row['effect']:+.2f} ± {row['error']:.2f}"
+
+    for row in parts:
+        change = row["change"]
+        of_first = cell(first[change]) if change in ("abstain=false", "successions=0") else ""
+        row_told = f"| `{change}` | {cell(row)} | {row['p']:.3f} | {of_first} | {cell(ece[change])} |"
+        assert " ".join(row_told.split()) in told
+    ours = [row for row in parts if row["change"] in ("selection.selector=all", "gcr.weight=0", "robust.loss=cross-entropy")]
+    worth, error = -sum(row["effect"] for row in ours), sum(row["error"] ** 2 for row in ours) ** 0.5
+    freedom = runs - len(parts) - len(SETS)
+    assert f"together they are worth {worth:.2f} ± {error:.2f} (p = {t_tail(worth / error, freedom):.3f})" in told
+    goals = (REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8").partition("## Goals")[2]
+    assert f"[together worth {worth:.2f} ± {error:.2f}]" in goals
+    all_words = first["selection.selector=all"]
+    assert f"are {all_words['effect']:.2f} ± {all_words['error']:.2f} better" in told
+
+
+def test_the_page_on_the_recipe_says_what_the_best_round_on_dev_brings() -> None:
+    import statistics
+
+    told = recipe_section("The parts of the defaults")
+
+    def gain(name: str) -> tuple[int, float, str]:
+        """(runs, what the round that dev chooses has more than the last, its standard error) where there were five rounds."""
+        from sequst.experiments.results import read_findings
+
+        runs: dict[tuple[Any, ...], dict[int, tuple[float, float]]] = {}
+        for line in read_findings(REPOSITORY / f"results/{name}.jsonl", "rounds"):
+            if line.get("f1") is not None:
+                which = (line["dataset"], line["method"], line["recipe"], line["seed"])
+                runs.setdefault(which, {})[line["round"]] = (line["teacher_f1"], line["f1"])
+        apart = [rounds[chosen_round(rounds)][1] - rounds[5][1] for rounds in runs.values() if len(rounds) == 6]
+        return len(apart), statistics.mean(apart), f"{statistics.stdev(apart) / len(apart) ** 0.5:.2f}"
+
+    def chosen_round(rounds: dict[int, tuple[float, float]], patience: int = 2) -> int:
+        best = risen = 0
+        for number in range(1, 6):
+            risen = number if rounds[number][0] > rounds[best][0] else risen
+            best = number if rounds[number][0] >= rounds[best][0] else best
+            if number - risen >= patience:
+                break
+        return best
+
+    runs, more, error = gain("best-parts")
+    assert f"in the {runs} that went through all five rounds" in told
+    assert f"has {more:.2f} ± {error} more than the last" in told
+    runs, more, error = gain("best-10shot")
+    assert f"it has {-more:.2f} ± {error} less ({runs} runs of SST and SeqUST)" in told
+    runs, more, error = gain("best-10shot-reading")
+    assert f"in the earlier defaults {-more:.2f} ± {error} less ({runs} runs)" in told
+
+
+def test_the_page_on_the_recipe_says_what_every_round_of_the_defaults_brings() -> None:
+    import statistics
+
+    told = recipe_section("What the defaults reach")
+    for method, name in (("sst", "SST"), ("sequst", "SeqUST")):
+        scores = round_scores("best-10shot", method)
+        assert {len(found) for found in scores.values()} == {17}
+        row = " | ".join(f"{statistics.mean(scores[number].values()):.2f}" for number in range(6))
+        assert f"| {name} | {row} |" in told
 
 
 def test_the_page_on_the_recipe_says_what_hiding_words_brings() -> None:
