@@ -437,34 +437,26 @@ def mean_finding(name: str, kind: str, figure: str, dataset: str, **where: objec
     return statistics.mean(line[figure] for line in found if asked <= line.items())
 
 
-SCREENED = {
-    "screening": "paper max_rounds=2 choose=last valid_tags=true",
-    "screening-more": "successions=0 abstain=false max_rounds=2 adapt=false ensemble.teachers=1",
-    "screening-draws": "successions=0 abstain=false max_rounds=2 adapt=false ensemble.teachers=1",
-    "screening-rest": "successions=0 abstain=false max_rounds=2 adapt=false ensemble.teachers=1",
-    "best-parts": "",
-}
-"""Experiments that tell what changes bring, and what all of their runs have."""
-
-
-def effects_of(name: str, of: str = "f1") -> tuple[int, list[dict[str, Any]]]:
-    """(runs, what each change is worth in them), after the last round; of `ece` the calibration error, of `first` teachers."""
+def benchmark(name: str) -> Any:
+    """A module of benchmarks/ that imports nothing from there."""
     import importlib.util
 
-    from sequst.experiments.results import read_findings, read_results
-
-    spec = importlib.util.spec_from_file_location("effects", REPOSITORY / "benchmarks/effects.py")
+    spec = importlib.util.spec_from_file_location(name, REPOSITORY / f"benchmarks/{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    path = REPOSITORY / f"results/{name}.jsonl"
-    lines = {
-        "f1": read_results(path),
-        "ece": read_findings(path, "reliability"),
-        "first": [line for line in read_findings(path, "rounds") if line["round"] == 0],
-    }[of]
-    return len(lines), module.effects(lines, set(SCREENED[name].split()), "ece" if of == "ece" else "f1")
+    return module
+
+
+LAST, FIRST, ECE = "after the last round", "first teacher", "calibration error of entities"
+"""What changes have effects on."""
+
+
+def effects_of(name: str, of: str = LAST) -> tuple[int, list[dict[str, Any]]]:
+    """(runs, what each change is worth in them)."""
+    found: tuple[int, list[dict[str, Any]]] = benchmark("effects").tables_of(REPOSITORY / f"results/{name}.jsonl")[of]
+    return found
 
 
 @pytest.mark.parametrize(
@@ -486,13 +478,21 @@ def test_the_page_on_the_recipe_says_what_each_change_brings(name: str, runs: in
         assert f"| `{names}` | {row['effect']:+.2f} ± {row['error']:.2f} | {row['p']:.3f} |" in page
 
 
+def test_the_picture_of_changes_is_of_the_results() -> None:
+    names = ("screening", "screening-more", "screening-draws", "screening-rest", "best-parts")
+    figure = benchmark("effects").figure_of({name: effects_of(name) for name in names})
+    assert (REPOSITORY / "docs/images/effects.csv").read_text(encoding="utf-8") == figure.csv()
+    page = (REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8")
+    assert f"![What {len(figure.rows)} changes bring" in page
+
+
 def test_the_page_on_the_recipe_says_what_seven_more_changes_bring() -> None:
     import statistics
 
     from sequst.experiments.results import read_results
 
     page = " ".join((REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8").split())
-    for row in effects_of("screening-draws", "ece")[1]:
+    for row in effects_of("screening-draws", ECE)[1]:
         told = page[page.index("## Seven more") :]
         change = told.index(f"| `{row['change'].replace(' ', '` `')}` |")
         assert told[change:].split(" | ")[3].split(" |")[0] == f"{row['effect']:+.2f} ± {row['error']:.2f}"
@@ -500,13 +500,13 @@ def test_the_page_on_the_recipe_says_what_seven_more_changes_bring() -> None:
     soft = {
         (name, of): next(row for row in effects_of(name, of)[1] if row["change"] == "pseudo_labels=mean")
         for name in asked
-        for of in ("f1", "ece")
+        for of in (LAST, ECE)
     }
-    weights = {name: soft[name, "f1"]["error"] ** -2 for name in asked}
-    mean = sum(weight * soft[name, "f1"]["effect"] for name, weight in weights.items()) / sum(weights.values())
+    weights = {name: soft[name, LAST]["error"] ** -2 for name in asked}
+    mean = sum(weight * soft[name, LAST]["effect"] for name, weight in weights.items()) / sum(weights.values())
     assert f"they bring {mean:.2f} ± {sum(weights.values()) ** -0.5:.2f}" in page
     for name, told in (("screening-more", "smaller by {}, in `screening`"), ("screening", "in `screening` by {}, here")):
-        found = soft[name, "ece"]
+        found = soft[name, ECE]
         assert told.format(f"{-found['effect']:.2f} ± {found['error']:.2f}") in page
 
     heads: dict[str, dict[str, float]] = {"softmax": {}, "crf": {}}
@@ -515,7 +515,7 @@ def test_the_page_on_the_recipe_says_what_seven_more_changes_bring() -> None:
         *read_results(REPOSITORY / "results/screening-draws.jsonl"),
     ]
     for line in lines:
-        if line["recipe"] == SCREENED["screening-draws"]:
+        if line["recipe"] == "successions=0 abstain=false max_rounds=2 adapt=false ensemble.teachers=1":
             heads[line["head"]][line["dataset"]] = line["f1"]
     for head, name in (("softmax", "softmax"), ("crf", "CRF")):
         row = [*(heads[head][each] for each in SETS), statistics.mean(heads[head].values())]
@@ -616,7 +616,7 @@ def test_the_page_on_the_recipe_says_what_fewer_errors_cost() -> None:
 def test_the_page_on_the_recipe_says_what_three_changes_bring_together() -> None:
     page = " ".join((REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8").split())
     told = page[page.index("## Three, in all combinations") :]
-    for row in effects_of("screening-rest", "ece")[1]:
+    for row in effects_of("screening-rest", ECE)[1]:
         change = told.index(f"| `{row['change'].replace(' ', '` `')}` |")
         assert told[change:].split("|")[5].strip() == f"{row['effect']:+.2f} ± {row['error']:.2f}"
     long = [
@@ -633,7 +633,7 @@ def test_the_page_on_the_recipe_says_what_each_part_of_the_defaults_brings() -> 
 
     told = recipe_section("The parts of the defaults")
     runs, parts = effects_of("best-parts")
-    first, ece = ({row["change"]: row for row in effects_of("best-parts", of)[1]} for of in ("first", "ece"))
+    first, ece = ({row["change"]: row for row in effects_of("best-parts", of)[1]} for of in (FIRST, ECE))
 
     def cell(row: dict[str, Any]) -> str:
         return f"{row['effect']:+.2f} ± {row['error']:.2f}"
