@@ -220,19 +220,21 @@ def test_effects_are_found_again() -> None:
         for b in (0, 1)
         for f1 in [70.0 + 5 * (dataset == "x") + 2.0 * a - 1.0 * b + 0.1 * rng.standard_normal()]
     ]
-    first, second = script.effects(lines, {"base"})
+    first, second = script.effects(lines)
     assert (first["change"], second["change"]) == ("a=1", "b=1 c=1")
     on = [np.mean([line["f1"] for line in lines if ("a=1" in line["recipe"]) == way]) for way in (True, False)]
     assert first["effect"] == pytest.approx(on[0] - on[1])
     assert first["effect"] == pytest.approx(2.0, abs=0.2)
     assert second["effect"] == pytest.approx(-1.0, abs=0.2)
     assert first["p"] < 0.001
+    assert first["interval"] == pytest.approx(2.2281 * first["error"], rel=1e-4)  # Student's t of 16 runs less 6 unknowns
+    figure = script.figure_of({"one": (16, [first, second]), "other": (16, [second])})
+    assert [row[:2] for row in figure.rows] == [("one", "a=1"), ("one", "b=1 c=1"), ("other", "b=1 c=1")]
+    assert figure.png().startswith(b"\x89PNG")
     inverted = [{**line, "ece": 100 - line["f1"]} for line in lines]
-    assert [row["effect"] for row in script.effects(inverted, {"base"}, "ece")] == pytest.approx(
-        [-second["effect"], -first["effect"]]
-    )
+    assert [row["effect"] for row in script.effects(inverted, "ece")] == pytest.approx([-second["effect"], -first["effect"]])
     with pytest.raises(SystemExit, match="do not tell"):
-        script.effects(lines[:2], {"base"})
+        script.effects(lines[:2])
 
 
 SHORT = ("--pool=30", "--test=40", "--steps=3", "--passes=2", "--teacher=3", "--retune=3")
