@@ -167,7 +167,7 @@ def test_a_missing_one_is_asked_for_by_name(
     extra: str, package: str, use: Callable[[Path], Any], tmp_path: Path, without: Callable[[str], None]
 ) -> None:
     without(package)
-    with pytest.raises(UsageError, match=re.escape(f"pip install 'sequst[{extra}]'")):
+    with pytest.raises(UsageError, match=re.escape(f"pip install 'sequst[{extra}]', in a clone '.[{extra}]'")):
         use(tmp_path)
     assert not [path for path in tmp_path.iterdir() if path.name != "a.conll"]
 

@@ -21,7 +21,10 @@ _PLACES = {
     "SequstError": "sequst.errors",
     "Tagger": "sequst.tagger.tagger",
     "Prediction": "sequst.tagger.prediction",
+    "Entity": "sequst.tagger.prediction",
     "evaluate": "sequst.evaluation.evaluating",
+    "Evaluation": "sequst.evaluation.evaluating",
+    "annotate_with_uncertainty": "sequst.uncertainty.predicting",
     "choose_next": "sequst.uncertainty.choosing",
     "Settings": "sequst.training.settings",
     "load_settings": "sequst.training.configuring",
@@ -33,6 +36,8 @@ _PLACES = {
 }
 
 __all__ = [
+    "Entity",
+    "Evaluation",
     "Labeler",
     "Prediction",
     "Sentence",
@@ -41,6 +46,7 @@ __all__ = [
     "Split",
     "Tagger",
     "__version__",
+    "annotate_with_uncertainty",
     "choose_next",
     "evaluate",
     "find_suspects",
@@ -62,16 +68,17 @@ if TYPE_CHECKING:
     from sequst.corpus.sentence import Sentence
     from sequst.corpus.writing import write_conll, write_jsonl
     from sequst.errors import SequstError
-    from sequst.evaluation.evaluating import evaluate
+    from sequst.evaluation.evaluating import Evaluation, evaluate
     from sequst.integrations.hub import push_to_hub
     from sequst.integrations.labeler import Labeler
     from sequst.methods.running import resume, train
     from sequst.methods.suspects import find_suspects
-    from sequst.tagger.prediction import Prediction
+    from sequst.tagger.prediction import Entity, Prediction
     from sequst.tagger.tagger import Tagger
     from sequst.training.configuring import load_settings
     from sequst.training.settings import Settings
     from sequst.uncertainty.choosing import choose_next
+    from sequst.uncertainty.predicting import annotate_with_uncertainty
 
 
 def __getattr__(name: str) -> Any:

@@ -13,4 +13,6 @@ def needed(module: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise UsageError(f"this needs {module.partition('.')[0]} ({error}): pip install 'sequst[{extra}]'") from None
+        raise UsageError(
+            f"this needs {module.partition('.')[0]} ({error}): pip install 'sequst[{extra}]', in a clone '.[{extra}]'"
+        ) from None

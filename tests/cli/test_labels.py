@@ -57,6 +57,23 @@ def test_next_takes_all_where_there_are_fewer_and_says_so(model: Path, tmp_path:
     assert len((tmp_path / "all.jsonl").read_text().splitlines()) == 2
 
 
+def test_next_chooses_nothing_that_is_labelled(model: Path, write: Write, tmp_path: Path, sequst: Cli) -> None:
+    raw = write("raw.txt", "We play in Oslo .\nAll tickets are gone .\nNobody sings here .\n")
+    one = write("one.conll", "We O\nplay O\nin O\nOslo B-place\n. O\n")
+    other = write("other.jsonl", '{"words": ["All", "tickets", "are", "gone", "."], "tags": ["O", "O", "O", "O", "O"]}\n')
+    arguments = ["next", model, raw, "--strategy=confidence", "--labeled", one, "--output", tmp_path / "next.jsonl"]
+    done = sequst(*arguments, "--labeled", other)
+    assert done.returncode == 0, done.stderr
+    assert "no more than 1 different sentences that are not labelled" in done.stderr
+    assert [s.words for s in read(tmp_path / "next.jsonl")] == [("Nobody", "sings", "here", ".")]
+    rest = write("rest.conll", "Nobody O\nsings O\nhere O\n. O\n")
+    done = sequst(*arguments, "--labeled", other, "--labeled", rest)
+    assert done.returncode == 1
+    assert "raw.txt has no sentence to choose from that is not labelled" in done.stderr
+    done = sequst(*arguments[:-1], one)  # what is read is not written over
+    assert done.returncode == 2, done.stderr
+
+
 def test_next_chooses_from_a_folder_of_an_annotation_tool(model: Path, tmp_path: Path, sequst: Cli) -> None:
     write_brat(tmp_path / "documents", generate().test[:5])
     done = sequst("next", model, tmp_path / "documents", "--strategy=random", "--count=3", "--output", tmp_path / "next.jsonl")
@@ -72,6 +89,7 @@ def test_next_chooses_from_a_folder_of_an_annotation_tool(model: Path, tmp_path:
         (["next", "nowhere", "raw.txt", "--output", "o"], 2, "no model in 'nowhere'"),
         (["next", "MODEL", "none.txt", "--output", "o"], 2, "none.txt: no such file"),
         (["next", "MODEL", "raw.txt", "--output", "o", "--count", "0"], 2, "count 0"),
+        (["next", "MODEL", "raw.txt", "--output", "o", "--labeled", "bad.jsonl"], 1, "bad.jsonl:1: found no tags"),
         (["next", "MODEL", "raw.txt", "--output", "o", "--format", "xml"], 2, "--format xml: use one of jsonl, conll"),
         (["next", "MODEL", "raw.txt", "--output", "o", "--strategy", "gain"], 2, "unknown strategy 'gain'"),
         (["next", "MODEL", "raw.txt", "--output", "no/o"], 2, "there is no folder"),

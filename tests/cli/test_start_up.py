@@ -4,6 +4,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 
@@ -32,6 +33,9 @@ def test_every_public_name_is_there() -> None:
 
     assert all(getattr(sequst, name) is not None for name in sequst.__all__)
     assert set(sequst.__all__) <= set(dir(sequst))
+    page = (Path(__file__).parent.parent.parent / "docs/reference/python.md").read_text(encoding="utf-8")
+    told = {line.rpartition(".")[2] for line in page.splitlines() if line.startswith("::: ")}
+    assert set(sequst.__all__) - {"__version__"} == told - {"OnnxTagger", "make_tracker"}
 
 
 def test_version(sequst_process: Callable[..., Any]) -> None:

@@ -72,6 +72,10 @@ def test_predict_with_uncertainty(model: Path, write: Write, sequst: Cli) -> Non
             assert entity == same
     assert "use jsonl" in sequst("predict", model, path, "--uncertainty", "--format", "conll").stderr
     assert "at least 1" in sequst("predict", model, path, "--uncertainty", "--passes", 0).stderr
+    for flag in ("--passes", "--last-layers"):
+        done = sequst("predict", model, path, flag, 1)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"{flag} is of MC dropout, which --uncertainty asks for" in done.stderr
 
 
 def test_predict_for_an_annotation_tool(model: Path, write: Write, tmp_path: Path, sequst: Cli) -> None:
@@ -289,6 +293,21 @@ def test_bad_input_to_train(case: str, write: Write, tmp_path: Path, sequst: Cli
     assert {path.name for path in tmp_path.iterdir()} == before
     errors = done.stderr[done.stderr.find("error:") :].strip().splitlines()
     assert len(errors) <= 3
+
+
+def test_a_file_of_one_broken_sentence_is_not_empty(write: Write, sequst: Cli) -> None:
+    done = sequst("check", "--labeled", write("l.conll", "Anna B-PER\nsings\n"))
+    assert done.returncode == 1
+    assert "l.conll:2" in done.stdout + done.stderr
+    assert "is empty" not in done.stdout + done.stderr
+
+
+def test_a_type_that_was_drawn_for_others_is_told(write: Write, tmp_path: Path, sequst: Cli) -> None:
+    both = "".join(f"{name} B-PER\nin O\nOslo B-LOC\n\n" for name in ("Anna", "Bea", "Carl", "Dora"))
+    rest = "".join(f"{name} B-LOC\n\n" for name in ("Bonn", "Paris", "Rome"))
+    done = sequst("sample", write("l.conll", both + rest), "--shots", 2, "--output", tmp_path / "s")
+    assert done.returncode == 0, done.stderr
+    assert "type LOC has too few: 2 labelled, 1 dev sentences of 2 could be drawn for it" in done.stderr
 
 
 def test_one_standard_input(sequst: Cli) -> None:

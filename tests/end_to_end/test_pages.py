@@ -29,14 +29,22 @@ EXTRAS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8
 PAGES = sorted({REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")})
 OWN_TESTS = {"use-your-annotation-tool.md", "choose-what-to-label.md", "find-wrong-labels.md"}
 """Pages whose blocks are run, and looked at, in tests of their own."""
-ELSEWHERE = ("ls ", "nvidia-cuda-mps-control")
+ELSEWHERE = ("ls ", ". .venv/bin/activate", "nvidia-cuda-mps-control")
 """Lines that show, or set up, a machine."""
-LONG = ("experiment run screening", "demo ", "vectors=glove", "--download", "--engine")
-"""Commands that take hours, a network, a cluster or what is not installed: that they are understood is all that is tried."""
+LONG = ("experiment run screening", "demo ", "vectors=glove", "--download", "--engine", "--mps")
+"""Commands that take hours, a network, a GPU, a cluster or what is not installed: they are understood, and that is all that is
+tried."""
 if not has_bf16(torch.device("cpu")):
     LONG += ("--precision bf16",)
 NARROW = {"--dataset": ["conll03"], "--method": ["finetune"], "--head": ["softmax"], "--seed": ["12"]}
 """What is run of an experiment, where its command does not say."""
+SHELL: dict[str, Callable[[list[str], int], list[str]]] = {
+    "cat": lambda rows, _: rows,
+    "shuf": lambda rows, count: rows[: count or None],
+    "head": lambda rows, count: rows[:count],
+    "tail": lambda rows, first: rows[first - 1 :],  # tail -n +51: from the 51st on
+}
+"""What other commands make of the rows of files, in a way that a test can know."""
 GIVEN = ["--labeled", "labeled.conll", "--dev", "dev.conll", "--output", "run"]
 ONE = Ensemble(teachers=1)
 QUICK = Phase(min_steps=3, epochs=0.01, evaluations=1, learning_rate=1e-3, head_learning_rate=3e-3, batch_size=4)
@@ -60,7 +68,7 @@ def folder(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -
     parts = {"labeled": split.labeled, "dev": split.dev, "test": generate().test[:20], "all": generate().pool}
     for role, part in parts.items():
         write_conll(tmp_path / f"{role}.conll", part)
-    (tmp_path / "raw.txt").write_text("\n".join(" ".join(s.words) for s in split.unlabeled[:30]) + "\n")
+    (tmp_path / "raw.txt").write_text("\n".join(" ".join(s.words) for s in split.unlabeled[:70]) + "\n")
     corpus = tmp_path / "build" / "demo" / "corpus"
     corpus.mkdir(parents=True)
     for role in ("labeled", "dev", "test"):
@@ -131,7 +139,7 @@ def set_up(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
     if words[0] == "export":
         monkeypatch.setenv(*words[1].split("="))
     elif words[:2] == ["pip", "install"]:
-        extra = re.fullmatch(r"sequst\[(\w+)\]", words[2])
+        extra = re.fullmatch(r"\.\[(\w+)\]", words[2])
         makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
         assert extra[1] in EXTRAS if extra else words[2] == "." or f"ENCODER := {words[-1]}\n" in makefile, line
     elif words[0] == "make":
@@ -159,10 +167,10 @@ def run(line: str, sequst: Callable[..., Any], folder: Path) -> None:
     if words[0] == "printf":
         (folder / words[-1]).write_text(words[1].replace("\\n", "\n"))
         return
-    if words[0] in ("shuf", "cat"):
-        names = words[3:-2] if words[0] == "shuf" else words[1:-2]  # shuf -n 200 FILE > FILE
+    if words[0] in SHELL:
+        names = words[1:-2] if words[1] != "-n" else words[3:-2]  # head -n 50 FILE > FILE
         rows = [row for name in names for row in (folder / name).open()]
-        (folder / words[-1]).write_text("".join(rows[: int(words[2])] if words[0] == "shuf" else rows))
+        (folder / words[-1]).write_text("".join(SHELL[words[0]](rows, int(words[2]) if words[1] == "-n" else 0)))
         return
     if words[0] == "--set":
         words = ["sequst", "train", *GIVEN, "--unlabeled", "raw.txt", *words]

@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.methods.test_running import Heard
 
 from sequst.corpus.sampling import Split
 from sequst.errors import SequstError, UsageError
@@ -18,7 +19,7 @@ from sequst.evaluation.evaluating import evaluate, judged_entities
 from sequst.methods.running import Result, train
 from sequst.tagger.tagger import Tagger
 from sequst.tagger.trust import Trust, logit
-from sequst.training.calibrating import FEWEST, SMALL, calibrate, faded, what_is_left_out
+from sequst.training.calibrating import FEWEST, SMALL, TOO_FEW, calibrate, faded, what_is_left_out
 from sequst.training.settings import Settings
 
 
@@ -210,3 +211,12 @@ def test_too_few_entities_say_nothing(split: Split, tiny_encoder: str) -> None:
     assert calibrate(tagger, split.dev[:1]) is None
     assert all(torch.equal(value, weights[name]) for name, value in tagger.state_dict().items())
     assert tagger.trust == Trust()
+
+
+def test_a_dev_set_that_is_too_small_is_told(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    progress = Heard()
+    result = train(split.labeled, tmp_path / "run", dev=split.dev[:3], encoder=tiny_encoder, teacher=SHORT, progress=progress)
+    assert result.summary["calibration"] is None
+    assert TOO_FEW in progress.heard
+    assert result.tagger.trust == Trust()
+    assert "not calibrated" in (result.path / "model" / "README.md").read_text(encoding="utf-8")

@@ -54,6 +54,18 @@ def test_the_lowest_confidences_of_the_pool(tagger: Tagger) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["confidence", "information-gain", "random"])
+def test_what_is_labelled_is_not_chosen_again(tagger: Tagger, strategy: str) -> None:
+    pool = different(generate().test[:60])
+    first = choose_next(tagger, pool, 7, strategy=strategy, passes=3, diverse=False)
+    seen: list[int] = []
+    done = (each.sentence for each in first)
+    again = choose_next(tagger, pool, 60, strategy=strategy, passes=3, diverse=False, labeled=done, advance=seen.append)
+    assert {*words(first), *words(again)} == {sentence.words for sentence in pool}
+    assert not {*words(first)} & {*words(again)}
+    assert sum(seen) == len(pool) - 7
+
+
+@pytest.mark.parametrize("strategy", ["confidence", "information-gain", "random"])
 def test_what_would_be_left_out_is_told_to_whoever_labels(tagger: Tagger, strategy: str) -> None:
     pool = different(generate().test[:60])
     before = choose_next(tagger, pool, 7, strategy=strategy, passes=3)

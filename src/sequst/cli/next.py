@@ -11,6 +11,10 @@ def next_(
     model: Annotated[str, typer.Argument(help="Folder of a model, e.g. RUN/model.")],
     unlabeled: Annotated[str, typer.Argument(help="Sentences to choose from; - is standard input.")],
     output: Annotated[str, typer.Option(help="File to write; whole or not at all.", metavar="FILE")],
+    labeled: Annotated[
+        list[str] | None,
+        typer.Option(help="Sentences that are labelled already: none is chosen again. May be given again.", metavar="FILE"),
+    ] = None,
     count: Annotated[int, typer.Option(help="How many sentences to choose.")] = 50,
     strategy: Annotated[
         str, typer.Option(help="Score sentences by information-gain or confidence, or draw them at random.")
@@ -33,12 +37,12 @@ def next_(
 
     \b
     Example:
-      sequst next run/model raw.txt --count 50 --output next.jsonl
+      sequst next run/model raw.txt --labeled labeled.conll --count 50 --output next.jsonl
     """
     from sequst.cli.console import note, results
     from sequst.cli.progress import make_progress
     from sequst.corpus.formats import guess, open_input
-    from sequst.corpus.reading import stream
+    from sequst.corpus.reading import read_file, stream
     from sequst.errors import SequstError
     from sequst.files import atomic_text, require_writable
     from sequst.uncertainty.choosing import choose_next, require_choice
@@ -46,7 +50,8 @@ def next_(
 
     writer = find_writer(format)
     require_choice(count, strategy, passes)
-    require_writable(output, "--output", read=[unlabeled])
+    done = [sentence for each in labeled or [] for sentence in read_file(each).require()]
+    require_writable(output, "--output", read=[unlabeled, *(labeled or [])])
     source = open_input(unlabeled, format=input_format)
     how = guess(source, input_format, word_column)
     if how.reason != "as told":
@@ -69,14 +74,17 @@ def next_(
                 passes=passes,
                 last_layers=last_layers,
                 seed=seed,
+                labeled=done,
                 advance=progress.advance,
             )
     finally:
         progress.end()
     if not chosen:
-        raise SequstError(f"{source.name} is empty: no sentence in it to choose from (read as {how})")
+        what = "has no sentence to choose from that is not labelled" if done else "is empty: no sentence in it to choose from"
+        raise SequstError(f"{source.name} {what} (read as {how})")
     if len(chosen) < count:
-        note(f"{source.name} has no more than {len(chosen)} different sentences: all of them are taken")
+        others = " that are not labelled" if done else ""
+        note(f"{source.name} has no more than {len(chosen)} different sentences{others}: all of them are taken")
     with atomic_text(output) as file:
         for piece in writer(chosen):
             file.write(piece)

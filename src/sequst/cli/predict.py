@@ -21,7 +21,7 @@ def predict(
         str, typer.Option(help="Of the output: jsonl, conll, or for an annotation tool labelstudio, doccano, prodigy, argilla.")
     ] = "jsonl",
     uncertainty: Annotated[bool, typer.Option("--uncertainty", help="Add what MC dropout says of words and entities.")] = False,
-    passes: Annotated[int, typer.Option(help="Passes of MC dropout, with --uncertainty.")] = 20,
+    passes: Annotated[int | None, typer.Option(help="Passes of MC dropout, with --uncertainty. [default: 20]")] = None,
     last_layers: Annotated[int, typer.Option(help="Let only the last layers drop out: faster, approximate; 0 for all.")] = 0,
     raw_tags: Annotated[
         bool, typer.Option("--raw-tags", help="The best tag of every word by itself, allowed or not, as transformers gives it.")
@@ -54,8 +54,11 @@ def predict(
         raise UsageError(f"--format {format}: {nearest(format, formats)}")
     if uncertainty and format != "jsonl":
         raise UsageError(f"--uncertainty has no place in --format {format}; use jsonl")
-    if passes < 1:
+    if passes is not None and passes < 1:
         raise UsageError(f"--passes {passes}: at least 1")
+    if not uncertainty and (passes is not None or last_layers):
+        flag = "--passes" if passes is not None else "--last-layers"
+        raise UsageError(f"{flag} is of MC dropout, which --uncertainty asks for; add it, or leave {flag} out")
     if output is not None:
         require_writable(output, "--output", read=[input])
     source = open_input(input, format=input_format)
@@ -63,7 +66,8 @@ def predict(
     if how.reason != "as told":
         note(f"{source.name}: read as {how}")
 
-    annotate, within = _annotator(model, device, passes if uncertainty else 0, last_layers, raw_tags, min_confidence, precision)
+    passes = (20 if passes is None else passes) if uncertainty else 0
+    annotate, within = _annotator(model, device, passes, last_layers, raw_tags, min_confidence, precision)
     predictions = annotate(stream(source, how))
     progress = make_progress()
     with contextlib.ExitStack() as stack:
@@ -113,9 +117,10 @@ def _annotator(
     from sequst.integrations.onnx.folder import is_exported, require_its_own_precision
 
     if is_exported(model):
-        if passes or last_layers:
-            flag = "--uncertainty" if passes else "--last-layers"
-            raise UsageError(f"{flag} needs dropout, which an export does not have; name the folder that {model} was made from")
+        if passes:
+            raise UsageError(
+                f"--uncertainty needs dropout, which an export does not have; name the folder that {model} was made from"
+            )
         if device == "cuda":
             raise UsageError("--device cuda: an export is run on the CPU; name the folder that it was made from")
         require_its_own_precision(precision)

@@ -48,5 +48,5 @@ def sample(
     table.add_row("all", *(f"{summary[part]['sentences']} ({summary[part]['mentions']})" for part in parts))
     results.print(table)
     for type_, got in split.short.items():
-        note(f"type {type_} has too few for both sets: {got}")
+        note(f"type {type_} has too few: {got} could be drawn for it, beside those that were drawn for rarer types")
     results.print(f"written to {folder}")

@@ -53,7 +53,8 @@ def _check_file(role: str, reading: Reading) -> Iterator[Finding]:
     tagged = f", {entities:,} entities of {len(counts.mentions)} types" if entities else ""
     yield Finding("note", "size", f"{name} ({role}): {len(sentences):,} sentences, {count_words(sentences):,} words{tagged}")
     if not sentences:
-        yield Finding("error", "empty", f"{name} is empty: no sentence in it")
+        if not reading.problems:
+            yield Finding("error", "empty", f"{name} is empty: no sentence in it")
         return
     if role == "labeled":
         if not entities:

@@ -30,7 +30,7 @@ from sequst.tagger.saving import add_facts
 from sequst.tagger.shape import BILSTM
 from sequst.tagger.tagger import Tagger, pick_device
 from sequst.tagger.vectors import GLOVE
-from sequst.training.calibrating import calibrate, what_is_left_out
+from sequst.training.calibrating import TOO_FEW, calibrate, what_is_left_out
 from sequst.training.configuring import from_dict
 from sequst.training.data import DROP, Data, DataFile, Files, load_data, overlap_warning
 from sequst.training.device import describe_device, resolve_precision
@@ -184,7 +184,8 @@ def _execute(
         calibration = None
         if data.dev and settings.calibrate:
             calibration = calibrate(tagger, data.dev, settings.optimism, settings.abstain)
-            if told := what_is_left_out(tagger, data.dev):
+            told = TOO_FEW if calibration is None else what_is_left_out(tagger, data.dev)
+            if told is not None:
                 progress.note(told)
         dev = evaluate(tagger, data.dev) if data.dev else None
         summary = {**_summary(run, method, dev), "calibration": calibration}

@@ -23,6 +23,10 @@ _LEFT_OUT = (
     " Entities of less confidence than {least:.2f} are left out, for they would cost more F1 than they bring; "
     "`Tagger.load(folder, min_confidence=0)` tells them too."
 )
+_RAW = (
+    "The confidence of an entity is the mean probability of its words, not calibrated: after training on few sentences that is "
+    "often far too high."
+)
 _USE = """```python
 from sequst import Tagger
 
@@ -44,7 +48,7 @@ def model_card(types: Sequence[str], facts: Mapping[str, Any]) -> str:
         ),
         *_scores(facts.get("test")),
         *_rounds(facts.get("history")),
-        *_calibration(facts.get("calibration"), facts.get("trust") or {}),
+        *(_calibration(facts["calibration"], facts.get("trust") or {}) if "calibration" in facts else []),
         *_made_by(facts.get("command")),
         "## Use",
         _USE,
@@ -88,7 +92,7 @@ def _rounds(history: Sequence[Mapping[str, Any]] | None) -> list[str]:
 
 def _calibration(found: Mapping[str, Any] | None, trust: Mapping[str, Any]) -> list[str]:
     if not found:
-        return []
+        return ["## Confidences", _RAW]
     told = (
         f"Scores are divided by {found['temperature']:.2f}, and the confidence of an entity is a logistic function of the mean "
         f"probability of its words (slope {found['slope']:.2f}, intercept {found['intercept']:.2f} on logits): both fitted on "

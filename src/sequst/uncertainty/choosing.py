@@ -70,6 +70,7 @@ def choose_next(
     passes: int = PASSES,
     last_layers: int = 0,
     seed: int = 12,
+    labeled: Iterable[Sentence] = (),
     advance: Callable[[int], None] = lambda sentences: None,
 ) -> list[Chosen]:
     """The `count` sentences to label next, or all different ones where there are fewer; the same seed gives the same.
@@ -77,13 +78,15 @@ def choose_next(
     They are scored by the `information-gain` of their words, by how far their `confidence` is from 1, or drawn at `random`. If
     `diverse`, as they are unless random, they are spread out. The pool is streamed: no more than three times `CANDIDATES` times
     `count` sentences are held. No two have the same words, nor, spread out, words that differ in numbers and capitals alone,
-    and none has no words. `advance` hears of the sentences one by one. Entities that the tagger would leave out are told too:
+    none has those of a sentence that is `labeled` already, and none has no words. `advance` hears of the sentences one by one,
+    but of those that are labelled. Entities that the tagger would leave out are told too:
     it is for whoever labels to say what they are.
     """
     require_choice(count, strategy, passes)
     require_layers(tagger, last_layers)
     spread = strategy != "random" if diverse is None else diverse
-    pool = (sentence for sentence in sentences if sentence.words)
+    done = {sentence.words for sentence in labeled}
+    pool = (sentence for sentence in sentences if sentence.words and sentence.words not in done)
     with _telling_all(tagger):
         if strategy == "random":
             candidates = _drawn(tagger, pool, count, seed, spread, advance)

@@ -227,7 +227,7 @@ def test_what_an_export_cannot_do_is_said(
     (tmp_path / "in.txt").write_text("We play\n")
     for flags, message in (
         (["--uncertainty"], "--uncertainty needs dropout, which an export does not have; name the folder"),
-        (["--last-layers", 1], "--last-layers needs dropout"),
+        (["--last-layers", 1], "--last-layers is of MC dropout"),
         (["--device", "cuda"], "an export is run on the CPU"),
     ):
         done = sequst("predict", tmp_path / "onnx", tmp_path / "in.txt", *flags)
