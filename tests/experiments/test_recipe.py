@@ -19,7 +19,7 @@ SHIPPED = {
     "selection-error", "base-encoders", "rounds", "hyperparameters", "representations", "cases", "smoke", "screening",
     "screening-more", "screening-draws", "screening-draws-mirrored", "screening-rest", "screening-reading",
     "screening-together", "screening-doubts", "study", "best-full-data", "best-ablation", "best-full-pools", "best-parts",
-    "best-parts-mirrored",
+    "best-parts-mirrored", "screening-selection", "screening-selection-mirrored",
 }  # fmt: skip
 
 
@@ -65,12 +65,13 @@ def test_three_changes_in_all_eight_combinations() -> None:
         assert all((of_one[0] in cell.recipe) == (of_one[1] in cell.recipe) for cell in cells)
 
 
-def test_no_part_of_the_defaults_is_mistaken_for_others() -> None:
-    """Of seven, each is left out in half of the runs, in as many with another as without, and whatever two others do."""
-    cells = [cell for name in ("best-parts", "best-parts-mirrored") for cell in load_recipe(name).cells()]
+@pytest.mark.parametrize("name", ["best-parts", "screening-selection"])
+def test_no_change_is_mistaken_for_others(name: str) -> None:
+    """Of seven, each is made in half of the runs, in as many with another as without, and whatever two others do."""
+    cells = [cell for each in (name, f"{name}-mirrored") for cell in load_recipe(each).cells()]
     assert len(cells) == 8 * 6
     assert len({cell.dataset for cell in cells}) == 6
-    parts = sorted({part for cell in cells for part in cell.recipe.split()} - {"default"})
+    parts = sorted({part for cell in cells for part in cell.recipe.split()} - {"default", "max_rounds=2"})
     assert len(parts) == 7
     on = np.array([[1 if part in cell.recipe.split() else -1 for part in parts] for cell in cells])
     assert (on.T @ on == 48 * np.eye(7)).all()
