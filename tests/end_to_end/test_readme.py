@@ -581,6 +581,19 @@ def test_the_page_on_the_recipe_says_what_becomes_of_the_rest() -> None:
         assert f"| {name} | {' | '.join(cells)} |" in page
 
 
+def test_the_page_on_the_recipe_says_what_weighing_words_brings() -> None:
+    told, found = recipe_section("Weighed, not drawn"), measured("students-weighed")
+    places = {"mit_restaurant": "MIT Restaurant", "conll03": "CoNLL-03", "snips": "SNIPS", "mit_movie": "MIT Movie"}
+    runs = found["runs"]
+    assert f"| words that are learnt | {' | '.join(places[run['data']] for run in runs)} | gain |" in told
+    for way, name in (("drawn", "half of them, drawn"), ("all", "all of them"), ("weighed", "all of them, weighed")):
+        cells = [f"{run['ways'][way]['student']:.2f}, {run['ways'][way]['retune']:.2f}" for run in runs]
+        gain = "" if way == "drawn" else "{mean:.2f} ± {error:.2f}".format(**found["gain"]["retune"][way])
+        assert " ".join(f"| {name} | {' | '.join(cells)} | {gain} |".split()) in told
+    ways = [[run["ways"]["weighed"][kind] for kind in ("entity_error", "selected_entity_error")] for run in runs]
+    assert "; ".join(f"{all_:.1f} and {weighed:.1f}" for all_, weighed in ways) in told
+
+
 @pytest.mark.parametrize(
     ("name", "drawn"),
     [("screening-more", "half of them, drawn by the weights of SeqUST"), ("screening-rest", "half of them, drawn")],

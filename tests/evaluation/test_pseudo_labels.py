@@ -23,6 +23,18 @@ def test_by_hand() -> None:
     }
 
 
+def test_wrong_words_that_weigh_less_count_less() -> None:
+    labels, truth = np.array([0, 1, 0, 1, 0]), [("O", "B-X"), ("B-X", "O", "O")]
+    selected, weights = np.array([True, True, True, True, False]), np.array([1.0, 2.0, 0.5, 0.5, 9.0])
+    found = pseudo_label_error(labels, NAMES, truth, selected, weights)
+    assert found == {
+        "error": pytest.approx(40.0),
+        "selected_error": pytest.approx(25.0),  # 1.0 of 4.0
+        "entity_error": pytest.approx(50.0),
+        "selected_entity_error": pytest.approx(20.0),  # 0.5 of 2.5
+    }
+
+
 def test_where_there_is_nothing_to_tell() -> None:
     labels, nothing = np.array([0, 0]), np.array([False, False])
     assert pseudo_label_error(labels, NAMES, [("O",), None], nothing)["error"] is None

@@ -20,6 +20,7 @@ SHIPPED = {
     "screening-more", "screening-draws", "screening-draws-mirrored", "screening-rest", "screening-reading",
     "screening-together", "screening-doubts", "study", "best-full-data", "best-ablation", "best-full-pools", "best-parts",
     "best-parts-mirrored", "screening-selection", "screening-selection-mirrored",
+    "screening-weighed",
 }  # fmt: skip
 
 

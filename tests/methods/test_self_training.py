@@ -173,9 +173,13 @@ def test_labelled_sentences_can_be_mixed_in(split: Split, tiny_encoder: str, tmp
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sequst.methods.running.Run", Watched)
+        options: dict[str, Any] = {"max_rounds": 1, "mix_labeled": True}
         for kind in ("hard", "mean"):
-            run(split, tiny_encoder, tmp_path / kind, "sequst", max_rounds=1, mix_labeled=True, pseudo_labels=kind)
-    hard, mean = seen
+            run(split, tiny_encoder, tmp_path / kind, "sequst", pseudo_labels=kind, **options)
+        run(split, tiny_encoder, tmp_path / "weighed", "sequst", selection={"selector": "weighed"}, **options)
+    hard, mean, weighed = seen
+    for soft in (mean, weighed):
+        assert all(np.sum(row) == 1.0 for labels in soft.labels[-len(split.labeled) :] for row in labels)
     labelled = len(split.labeled)
     names = Tagger.load(tmp_path / "hard" / "model").labels
     for sentence, labels, soft in zip(split.labeled, hard.labels[-labelled:], mean.labels[-labelled:], strict=True):
@@ -185,6 +189,38 @@ def test_labelled_sentences_can_be_mixed_in(split: Split, tiny_encoder: str, tmp
     assert hard.selected is not None
     assert all(all(counted) for counted in hard.selected[-labelled:])
     assert len(hard.labels) == 60 + labelled
+
+
+def test_words_are_weighed(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    """Each word's label, as much as its confidence and certainty say; the loss of a batch is the weighed one."""
+    seen: list[Examples] = []
+
+    class Watched(Run):
+        def pseudo_examples(self, *arguments: Any, **options: Any) -> Examples:
+            seen.append(super().pseudo_examples(*arguments, **options))
+            return seen[-1]
+
+    selection = {"selector": "weighed", "each_epoch": True}  # of which nothing is left to draw
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sequst.methods.running.Run", Watched)
+        result = run(split, tiny_encoder, tmp_path / "run", "sequst", max_rounds=1, selection=selection, keep_rounds=True)
+    beliefs = Beliefs.from_file(result.path / "rounds/1/beliefs/beliefs.npz")
+    trusted = (beliefs.confidence * beliefs.certainty).astype(np.float64)
+    [examples] = seen
+    labels = np.concatenate(examples.labels)
+    assert (labels.argmax(-1) == beliefs.labels).all()
+    assert labels.sum(-1) == pytest.approx(trusted / trusted.mean(), rel=1e-5)
+    assert ((labels > 0).sum(-1) == 1).all()
+    [_, line] = result.summary["history"]
+    assert line["selected"] == 100.0
+    assert line["selected_entity_error"] < line["entity_error"]  # wrong ones weigh less
+    tagger = result.tagger
+    batch = examples.batch([0, 1, 2], tagger)
+    hard = dataclasses.replace(batch, labels=batch.labels.argmax(-1))  # type: ignore[union-attr]
+    for loss in (CrossEntropy(), HuberisedCrossEntropy(13.0)):
+        found, _ = PseudoLabelledWords(loss).loss(tagger, batch)
+        each = loss(tagger(hard), hard.labels, 1.0) * batch.labels.sum(-1)  # type: ignore[arg-type, union-attr]
+        assert found.item() == pytest.approx(masked_mean(each, batch.selected).item(), rel=1e-5)
 
 
 def test_soft_labels_carry_what_the_teacher_doubts(split: Split, tiny_encoder: str, tmp_path: Path) -> None:

@@ -74,6 +74,13 @@ def test_each_kind() -> None:
     assert all(each.confidence[0] == some.probabilities[0, each.labels[0]] for each in drawn)  # type: ignore[index]
 
 
+def test_labels_are_weighed() -> None:
+    some = of([[0.1, 0.2, 0.7, 0.0, 0.0], [0.6, 0.0, 0.4, 0.0, 0.0]])
+    all_, weights = np.ones(2, dtype=np.bool_), np.array([0.5, 1.5])
+    assert Labelling("hard").targets(some, all_, weights, 5).tolist() == [[0, 0, 0.5, 0, 0], [1.5, 0, 0, 0, 0]]
+    assert Labelling("mean").targets(some, all_, weights, 5) == pytest.approx(some.probabilities * weights[:, None])  # type: ignore[operator]
+
+
 def test_what_each_kind_needs_of_a_teacher() -> None:
     assert [Labelling(kind).needs(20, mixed=False) for kind in ("hard", "sampled", "soft", "mean")] == [
         "none", "none", "plain", "mean",

@@ -18,6 +18,7 @@ from sequst.uncertainty.selectors import (
     SampledWords,
     TopOfEachClass,
     TopWords,
+    WeighedWords,
     believed_mentions,
     scores,
     units,
@@ -97,6 +98,26 @@ def test_top_by_hand() -> None:
     # ranking over all words would take the three of class 0 first
     labels = beliefs([0.99, 0.98, 0.97, 0.4, 0.3], [0.0] * 5, [5], [0, 0, 0, 1, 1])
     assert TopOfEachClass(0.5).select(labels, rng).tolist() == [True, True, False, True, False]
+
+
+def test_weighed_words_by_hand() -> None:
+    # scores 0.4, 0.4, 0.0, 0.3: what is not trusted at all is not learnt, the others weigh 1 on average
+    weighed = WeighedWords()
+    assert weighed.select(TWO, np.random.default_rng(0)).tolist() == [True, True, False, True]
+    assert weighed.weights(TWO) == pytest.approx([12 / 11, 12 / 11, 0.0, 9 / 11])
+    assert WeighedWords("confidence", 2.0).weights(TWO) == pytest.approx(np.array([0.64, 0.16, 0.81, 0.36]) * 4 / 1.97)
+    hopeless = beliefs([0.5, 0.5], [2.0, 3.0], [2])
+    assert not weighed.select(hopeless, np.random.default_rng(0)).any()
+    assert weighed.weights(hopeless).tolist() == [0.0, 0.0]
+    assert all(make().weights(TWO) is None for name, make in SELECTORS.items() if name != "weighed")
+
+
+def test_weights_are_what_draws_come_to() -> None:
+    """One word at a time, drawn by the scores, is learnt as often as its weight says."""
+    one = beliefs([0.6, 0.3, 0.1], [0.0, 0.0, 0.0], [3])
+    rng = np.random.default_rng(0)
+    often = sum(SampledWords(0.34).select(one, rng) for _ in range(20_000)) / 20_000
+    assert WeighedWords().weights(one) / 3 == pytest.approx(often, abs=0.015)
 
 
 def test_registered_by_name_with_defaults_that_select_something() -> None:

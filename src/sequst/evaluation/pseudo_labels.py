@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
 
 def pseudo_label_error(
-    labels: NDArray[np.int64], names: Sequence[str], truth: Sequence[Sequence[str] | None], selected: NDArray[np.bool_]
-) -> dict[str, float | None]:
-    """The share of wrong words, in percent: of all, of the selected, and of those that are labelled as an entity.
+    labels: NDArray[np.int64], names: Sequence[str], truth: Sequence[Sequence[str] | None], selected: NDArray[np.bool_],
+    weights: NDArray[np.float64] | None = None,
+) -> dict[str, float | None]:  # fmt: skip
+    """The share of wrong words, in percent: of all, of the selected, by their weights if they have any, and of those that are
+    labelled as an entity.
 
     `labels` are of all words one after the other, `names` the tags they stand for. None where there is no such word, and for
     all where the tags of some sentence are not known.
@@ -26,13 +28,14 @@ def pseudo_label_error(
     predicted = np.array(names, dtype=object)[labels]
     gold = np.array([tag for tags in truth for tag in (tags or ())], dtype=object)
     wrong, entity = predicted != gold, predicted != OUTSIDE
+    counts = np.ones(len(wrong)) if weights is None else weights
     return {
         "error": _percent(wrong),
-        "selected_error": _percent(wrong[selected]),
+        "selected_error": _percent(wrong[selected], counts[selected]),
         "entity_error": _percent(wrong[entity]),
-        "selected_entity_error": _percent(wrong[selected & entity]),
+        "selected_entity_error": _percent(wrong[selected & entity], counts[selected & entity]),
     }
 
 
-def _percent(wrong: NDArray[np.bool_]) -> float | None:
-    return float(100.0 * wrong.mean()) if len(wrong) else None
+def _percent(wrong: NDArray[np.bool_], weights: NDArray[np.float64] | None = None) -> float | None:
+    return float(100.0 * np.average(wrong, weights=weights)) if len(wrong) else None

@@ -109,7 +109,7 @@ def selection(run: Finished) -> Lines:
     for strategy in STRATEGIES:
         selector: Selector = AllWords() if strategy == "none" else selector_of(run.settings.selection, names, strategy)
         selected = select_words(selector, beliefs, run.settings.seed, 1)
-        wrong = pseudo_label_error(beliefs.labels, names, truth, selected)
+        wrong = pseudo_label_error(beliefs.labels, names, truth, selected, selector.weights(beliefs))
         is_entity = beliefs.labels != names.index(OUTSIDE)
         lines.append(
             {

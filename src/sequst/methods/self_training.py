@@ -196,7 +196,7 @@ def self_train(run: Run, parts: Parts) -> Tagger:
         chosen = _best([student.kept_f1(run.settings.keep) for student in students])
         learnt, teacher_f1 = students[chosen].learnt, students[chosen].teacher_f1
         told = {"round": round_, "student_f1": learnt.dev_f1, "teacher_f1": teacher_f1, **_member(chosen, len(students))}
-        run.end_round({**told, **_diagnosis(run, beliefs, before, selected)})
+        run.end_round({**told, **_diagnosis(run, beliefs, before, selected, parts.selector.weights(beliefs))})
         _warn_of_a_weak_student(run, parts, learnt, previous_f1)
 
         before = beliefs
@@ -234,8 +234,9 @@ def _teach(run: Run, parts: Parts, beliefs: Beliefs, labelling: Labelling, round
         return select_words(parts.selector, beliefs, run.settings.seed, round_, number, epoch)
 
     student = run.new_tagger(round_, learning_phase)
-    renewed = run.settings.selection.each_epoch and parts.selector.looks_at_beliefs
-    examples = run.pseudo_examples(student, beliefs, drawn(0), labelling, all_sentences=renewed)
+    weights = parts.selector.weights(beliefs)
+    renewed = run.settings.selection.each_epoch and parts.selector.looks_at_beliefs and weights is None
+    examples = run.pseudo_examples(student, beliefs, drawn(0), labelling, weights=weights, all_sentences=renewed)
     run.standardise(student, examples)
     noise, draws = (derive(run.settings.seed, round_, member_phase(part, number)) for part in ("regulariser", "weigher"))
     regulariser = parts.regulariser(student, noise) if parts.regulariser is not None else None
@@ -292,10 +293,12 @@ def _nothing_to_learn(beliefs: Beliefs, learnt: NDArray[np.bool_], names: list[s
     return ""
 
 
-def _diagnosis(run: Run, beliefs: Beliefs, before: Beliefs | None, selected: NDArray[np.bool_]) -> dict[str, Any]:
+def _diagnosis(
+    run: Run, beliefs: Beliefs, before: Beliefs | None, selected: NDArray[np.bool_], weights: NDArray[np.float64] | None
+) -> dict[str, Any]:
     """Words selected, agreement with the labels of the round before, and the error where the truth is known; in percent."""
     agreement = None if before is None else float(100.0 * (beliefs.best == before.best).mean())
-    errors = pseudo_label_error(beliefs.labels, run.labels, run.data.hidden_tags, selected)
+    errors = pseudo_label_error(beliefs.labels, run.labels, run.data.hidden_tags, selected, weights)
     return {"selected": float(100.0 * selected.mean()), "agreement": agreement, **errors}
 
 

@@ -305,11 +305,11 @@ class Run:
 
     def pseudo_examples(
         self, tagger: Tagger, beliefs: Beliefs, selected: NDArray[np.bool_], labelling: Labelling, *,
-        all_sentences: bool = False,
+        weights: NDArray[np.float64] | None = None, all_sentences: bool = False,
     ) -> Examples:  # fmt: skip
-        """The unlabelled sentences with the teachers' labels, and the labelled ones where they are to be mixed in; sentences
-        without a word that counts are left out, unless `all_sentences` are asked for."""
-        targets, counts = labelling.targets(beliefs, selected), selected | labelling.learns_rest
+        """The unlabelled sentences with the teachers' labels, their words with `weights` or all alike, and the labelled ones
+        if they are to be mixed in; sentences without a word that counts are left out, unless `all_sentences` are asked for."""
+        targets, counts = labelling.targets(beliefs, selected, weights, len(self.labels)), selected | labelling.learns_rest
         bounds = [slice(*pair) for pair in itertools.pairwise(beliefs.starts.tolist())]
         kept = [i for i, place in enumerate(bounds) if all_sentences or counts[place].any()]
         words = [self.data.unlabeled[i].words for i in kept]
@@ -318,7 +318,7 @@ class Run:
         for sentence in self.data.labeled if self.settings.mix_labeled else ():
             truth = np.array(tagger.label_ids(sentence.tags or ()))
             words.append(sentence.words)
-            found.append(np.eye(len(self.labels), dtype=np.float32)[truth] if labelling.soft else truth)
+            found.append(np.eye(len(self.labels), dtype=np.float32)[truth] if targets.ndim == 2 else truth)
             counted.append([True] * len(truth))
         return Examples(tagger.splitter.windows(words), found, counted)
 

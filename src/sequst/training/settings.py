@@ -65,7 +65,8 @@ class Selection:
     """Which pseudo-labelled words the student learns."""
 
     selector: str = "sampled"
-    """`all`, `sampled` (Eq. 7, 8) or `top` of each sentence, `sampled-of-class` or `top-of-class` of each predicted class."""
+    """`all`, `sampled` (Eq. 7, 8) or `top` of each sentence, `sampled-of-class` or `top-of-class` of each predicted class;
+    `weighed`: all, each as much as it is trusted."""
     share: float = 0.5
     """Share of the words that a selector takes, at least one of each sentence or class."""
     weight: str = "both"
@@ -380,7 +381,7 @@ def _aged(settings: Any) -> dict[str, Any]:
 
 _CHOICES = {
     "precision": ("auto", "fp32", "bf16"),
-    "selector": ("all", "sampled", "top", "sampled-of-class", "top-of-class"),
+    "selector": ("all", "weighed", "sampled", "top", "sampled-of-class", "top-of-class"),
     "unit": ("word", "entity"),
     "rest": ("dropped", "mean"),
     "doubtful": ("kept", "dropped", "outside"),

@@ -67,8 +67,15 @@ class Labelling:
             return beliefs
         return _with_labels(beliefs, best_valid(beliefs.probabilities, beliefs.starts, names, dict(self.successions)))
 
-    def targets(self, beliefs: Beliefs, selected: NDArray[np.bool_]) -> NDArray[np.int64] | NDArray[np.float32]:
-        """What the student learns: labels (N,), or probabilities of all (N, C)."""
+    def targets(
+        self, beliefs: Beliefs, selected: NDArray[np.bool_], weights: NDArray[np.float64] | None = None, classes: int = 0
+    ) -> NDArray[np.int64] | NDArray[np.float32]:
+        """What the student learns: labels (N,), or probabilities of all `classes` (N, C), times the `weights` of the words, if
+        they have any: a loss is the expectation of them, and so is weighed."""
+        if weights is not None:
+            plain = self.targets(beliefs, selected)
+            soft = np.eye(classes, dtype=np.float32)[plain] if plain.ndim == 1 else plain
+            return (soft * weights[:, None]).astype(np.float32)
         if not self.soft:
             return beliefs.labels
         assert beliefs.probabilities is not None

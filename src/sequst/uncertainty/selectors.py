@@ -1,6 +1,6 @@
 """Which pseudo-labelled words to trust: from beliefs to a mask over all words (Eq. 7 and 8).
 
-A selector is a small class with `select` and `trust`. To add one: write the class, and a row in SELECTORS.
+A selector is a small class with `select`, `trust` and `weights`. To add one: write the class, and a row in SELECTORS.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ class Selector(Protocol):
     def trust(self, beliefs: Beliefs) -> NDArray[np.float64]:
         """How much every word is trusted, beside others."""
 
+    def weights(self, beliefs: Beliefs) -> NDArray[np.float64] | None:
+        """How much the loss of every word counts, where words do not count alike."""
+
 
 def scores(beliefs: Beliefs, weight: Weight) -> NDArray[np.float64]:
     """Confidence x certainty, or one of the two alone."""
@@ -53,6 +56,32 @@ class AllWords:
 
     def trust(self, beliefs: Beliefs) -> NDArray[np.float64]:
         return np.ones(len(beliefs))
+
+    def weights(self, beliefs: Beliefs) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class WeighedWords:
+    """Every word, and each counts as much as it is trusted, on average 1: what a draw by the scores does in the mean, without
+    leaving to chance what is learnt."""
+
+    weight: Weight = "both"
+    power: float = 1.0
+    """The scores to this power: the larger, the less words of a low score count."""
+
+    looks_at_beliefs: ClassVar[bool] = True
+
+    def select(self, beliefs: Beliefs, rng: np.random.Generator) -> NDArray[np.bool_]:
+        return self.trust(beliefs) > 0
+
+    def trust(self, beliefs: Beliefs) -> NDArray[np.float64]:
+        found: NDArray[np.float64] = scores(beliefs, self.weight).clip(min=0.0) ** self.power
+        return found
+
+    def weights(self, beliefs: Beliefs) -> NDArray[np.float64]:
+        trusted = self.trust(beliefs)
+        return trusted / max(trusted[trusted > 0].mean(), np.finfo(np.float64).tiny) if trusted.any() else trusted
 
 
 @dataclass(frozen=True)
@@ -90,6 +119,9 @@ class _Scored:
         found: NDArray[np.float64] = scores(beliefs, self.weight) ** self.power
         return found
 
+    def weights(self, beliefs: Beliefs) -> None:
+        return None
+
 
 @dataclass(frozen=True)
 class SampledWords(_Scored):
@@ -123,6 +155,7 @@ class TopOfEachClass(_Scored):
 
 SELECTORS: dict[str, type[Selector]] = {
     "all": AllWords,
+    "weighed": WeighedWords,
     "sampled": SampledWords,
     "top": TopWords,
     "sampled-of-class": SampledOfEachClass,
