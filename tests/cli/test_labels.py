@@ -66,6 +66,12 @@ def test_next_chooses_nothing_that_is_labelled(model: Path, write: Write, tmp_pa
     assert done.returncode == 0, done.stderr
     assert "no more than 1 different sentences that are not labelled" in done.stderr
     assert [s.words for s in read(tmp_path / "next.jsonl")] == [("Nobody", "sings", "here", ".")]
+    numbered = write("numbered.conll", "0 Nobody O\n1 sings O\n2 here O\n3 . O\n\n0 We O\n1 sleep O\n")
+    column = ["next", model, numbered, "--word-column", 1, "--strategy=confidence", "--output", tmp_path / "columns.jsonl"]
+    some = write("some.txt", "0\tNobody\tO\n1\tsings\tO\n2\there\tO\n3\t.\tO\n\n")
+    done = sequst(*column, "--labeled", some, "--labeled-format", "conll")
+    assert done.returncode == 0, done.stderr
+    assert [s.words for s in read(tmp_path / "columns.jsonl")] == [("We", "sleep")]
     rest = write("rest.conll", "Nobody O\nsings O\nhere O\n. O\n")
     done = sequst(*arguments, "--labeled", other, "--labeled", rest)
     assert done.returncode == 1
@@ -89,6 +95,7 @@ def test_next_chooses_from_a_folder_of_an_annotation_tool(model: Path, tmp_path:
         (["next", "nowhere", "raw.txt", "--output", "o"], 2, "no model in 'nowhere'"),
         (["next", "MODEL", "none.txt", "--output", "o"], 2, "none.txt: no such file"),
         (["next", "MODEL", "raw.txt", "--output", "o", "--count", "0"], 2, "count 0"),
+        (["next", "MODEL", "-", "--output", "o", "--labeled", "-"], 2, "only one of the files can be standard input"),
         (["next", "MODEL", "raw.txt", "--output", "o", "--labeled", "bad.jsonl"], 1, "bad.jsonl:1: found no tags"),
         (["next", "MODEL", "raw.txt", "--output", "o", "--format", "xml"], 2, "--format xml: use one of jsonl, conll"),
         (["next", "MODEL", "raw.txt", "--output", "o", "--strategy", "gain"], 2, "unknown strategy 'gain'"),

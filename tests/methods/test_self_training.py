@@ -200,7 +200,10 @@ def test_words_are_weighed(split: Split, tiny_encoder: str, tmp_path: Path) -> N
             seen.append(super().pseudo_examples(*arguments, **options))
             return seen[-1]
 
-    selection = {"selector": "weighed", "each_epoch": True}  # of which nothing is left to draw
+        def renewed(self, *arguments: Any, **options: Any) -> Examples:
+            raise AssertionError("nothing is left to draw anew")
+
+    selection = {"selector": "weighed", "each_epoch": True}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sequst.methods.running.Run", Watched)
         result = run(split, tiny_encoder, tmp_path / "run", "sequst", max_rounds=1, selection=selection, keep_rounds=True)

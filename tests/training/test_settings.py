@@ -75,6 +75,7 @@ def test_wrong_settings_are_named(override: str, message: str) -> None:
         ("pseudo_labels=soft", "with pseudo_labels=soft selected words would be learnt as the rest is; set pseudo_labels=hard"),
         ("pseudo_labels=mean", "with pseudo_labels=mean"),
         ("gcr.selected_only=true", "all words are learnt then; set gcr.selected_only=false"),
+        ("selection.selector=weighed", "a selector that weighs all words leaves none"),
     ],
 )
 def test_settings_that_do_not_go_with_learning_the_rest(other: str, message: str) -> None:

@@ -106,14 +106,18 @@ def test_weighed_words_by_hand() -> None:
     assert weighed.select(TWO, np.random.default_rng(0)).tolist() == [True, True, False, True]
     assert weighed.weights(TWO) == pytest.approx([12 / 11, 12 / 11, 0.0, 9 / 11])
     assert WeighedWords("confidence", 2.0).weights(TWO) == pytest.approx(np.array([0.64, 0.16, 0.81, 0.36]) * 4 / 1.97)
+    assert WeighedWords(power=0.0).weights(TWO).tolist() == [1.0, 1.0, 0.0, 1.0]
+    entity = beliefs([0.8, 0.4, 0.9], [0.0] * 3, [3], [1, 2, 0])
+    assert WeighedWords(unit="entity", names=("O", "B-X", "I-X")).weights(entity) == pytest.approx(
+        np.array([0.4, 0.4, 0.9]) * 3 / 1.7
+    )
     hopeless = beliefs([0.5, 0.5], [2.0, 3.0], [2])
     assert not weighed.select(hopeless, np.random.default_rng(0)).any()
     assert weighed.weights(hopeless).tolist() == [0.0, 0.0]
     assert all(make().weights(TWO) is None for name, make in SELECTORS.items() if name != "weighed")
 
 
-def test_weights_are_what_draws_come_to() -> None:
-    """One word at a time, drawn by the scores, is learnt as often as its weight says."""
+def test_weights_are_what_draws_of_single_words_come_to() -> None:
     one = beliefs([0.6, 0.3, 0.1], [0.0, 0.0, 0.0], [3])
     rng = np.random.default_rng(0)
     often = sum(SampledWords(0.34).select(one, rng) for _ in range(20_000)) / 20_000

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from sequst.cli.options import Device, InputFormat, Precision, WordColumn
+from sequst.cli.options import FORMAT_HELP, Device, InputFormat, Precision, WordColumn
 
 
 def next_(
@@ -28,6 +28,7 @@ def next_(
     passes: Annotated[int, typer.Option(help="Passes of MC dropout, for the information gain.")] = 20,
     last_layers: Annotated[int, typer.Option(help="Let only the last layers drop out: faster, approximate; 0 for all.")] = 0,
     seed: Annotated[int, typer.Option(help="Decides the passes and the draw.")] = 12,
+    labeled_format: Annotated[str, typer.Option(help=f"Format of --labeled: {FORMAT_HELP}")] = "auto",
     input_format: InputFormat = "auto",
     word_column: WordColumn = None,
     device: Device = "auto",
@@ -45,13 +46,17 @@ def next_(
     from sequst.corpus.reading import read_file, stream
     from sequst.errors import SequstError
     from sequst.files import atomic_text, require_writable
+    from sequst.inputs import require_one_stdin
     from sequst.uncertainty.choosing import choose_next, require_choice
     from sequst.uncertainty.handing_out import find_writer
 
     writer = find_writer(format)
     require_choice(count, strategy, passes)
-    done = [sentence for each in labeled or [] for sentence in read_file(each).require()]
-    require_writable(output, "--output", read=[unlabeled, *(labeled or [])])
+    files = labeled or []
+    require_one_stdin([unlabeled, *files])
+    readings = [read_file(each, format=labeled_format, word_column=word_column) for each in files]
+    done = [sentence for reading in readings for sentence in reading.require()]
+    require_writable(output, "--output", read=[unlabeled, *files])
     source = open_input(unlabeled, format=input_format)
     how = guess(source, input_format, word_column)
     if how.reason != "as told":

@@ -317,6 +317,10 @@ class Settings:
                 f"setting selection.doubtful={self.selection.doubtful}: what earlier rounds believed of the dev set is not "
                 "kept; set ensemble.memory=0"
             )
+        if self.selection.rest == "mean" and self.selection.selector == "weighed":
+            raise UsageError(
+                "setting selection.rest=mean: a selector that weighs all words leaves none; set selection.rest=dropped"
+            )
         if self.selection.rest == "mean" and self.gcr.selected_only:
             raise UsageError("setting selection.rest=mean: all words are learnt then; set gcr.selected_only=false")
 

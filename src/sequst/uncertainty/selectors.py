@@ -63,25 +63,30 @@ class AllWords:
 
 @dataclass(frozen=True)
 class WeighedWords:
-    """Every word, and each counts as much as it is trusted, on average 1: what a draw by the scores does in the mean, without
-    leaving to chance what is learnt."""
+    """Every word that is trusted at all, and each counts as much as it is, on average 1. A draw by the scores does much the
+    same in the mean, though one of half of the words evens them out, and gives every sentence the same say."""
 
     weight: Weight = "both"
     power: float = 1.0
     """The scores to this power: the larger, the less words of a low score count."""
+    unit: Unit = "word"
+    names: tuple[str, ...] = ()
 
     looks_at_beliefs: ClassVar[bool] = True
 
     def select(self, beliefs: Beliefs, rng: np.random.Generator) -> NDArray[np.bool_]:
-        return self.trust(beliefs) > 0
+        return self.weights(beliefs) > 0
 
     def trust(self, beliefs: Beliefs) -> NDArray[np.float64]:
-        found: NDArray[np.float64] = scores(beliefs, self.weight).clip(min=0.0) ** self.power
-        return found
+        found = scores(beliefs, self.weight)
+        return np.where(found > 0, found.clip(min=0.0) ** self.power, 0.0)
 
     def weights(self, beliefs: Beliefs) -> NDArray[np.float64]:
         trusted = self.trust(beliefs)
-        return trusted / max(trusted[trusted > 0].mean(), np.finfo(np.float64).tiny) if trusted.any() else trusted
+        if self.unit == "entity":  # as good as the worst of its words
+            firsts = units(beliefs, self.names)
+            trusted = np.repeat(worst(trusted, firsts), np.diff(firsts, append=len(beliefs)))
+        return trusted / trusted[trusted > 0].mean() if trusted.any() else trusted
 
 
 @dataclass(frozen=True)
