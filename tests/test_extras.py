@@ -48,7 +48,7 @@ def test_every_extra_that_is_asked_for_brings_what_is_missing() -> None:
 
 def test_every_extra_that_is_told_of_exists() -> None:
     files = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md"), *(REPOSITORY / "src").rglob("*.py")]
-    lists = [names for file in files for names in re.findall(r"sequst\[([a-z,-]+)\]", file.read_text())]
+    lists = [names for file in files for names in re.findall(r"(?:sequst|'\.)\[([a-z,-]+)\]", file.read_text())]
     told = {name for names in lists for name in names.split(",")}
     assert told <= set(EXTRAS)
     assert told >= set(EXTRAS) - FOR_DEVELOPERS - {"notebook"}  # of which a notebook has all
