@@ -163,21 +163,26 @@ def test_doubtful_entities_are_not_learnt(split: Split, tiny_encoder: str, tmp_p
     assert Beliefs.from_file(plain.path / "rounds/1/beliefs/beliefs.npz").doubtful is None  # it takes all words
 
 
-def test_labelled_sentences_can_be_mixed_in(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+@pytest.fixture
+def taught(monkeypatch: pytest.MonkeyPatch) -> list[Examples]:
+    """What students are given to learn from now on."""
     seen: list[Examples] = []
+    kept = Run.pseudo_examples
 
-    class Watched(Run):
-        def pseudo_examples(self, *arguments: Any, **options: Any) -> Examples:
-            seen.append(super().pseudo_examples(*arguments, **options))
-            return seen[-1]
+    def pseudo_examples(self: Run, *arguments: Any, **options: Any) -> Examples:
+        seen.append(kept(self, *arguments, **options))
+        return seen[-1]
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sequst.methods.running.Run", Watched)
-        options: dict[str, Any] = {"max_rounds": 1, "mix_labeled": True}
-        for kind in ("hard", "mean"):
-            run(split, tiny_encoder, tmp_path / kind, "sequst", pseudo_labels=kind, **options)
-        run(split, tiny_encoder, tmp_path / "weighed", "sequst", selection={"selector": "weighed"}, **options)
-    hard, mean, weighed = seen
+    monkeypatch.setattr(Run, "pseudo_examples", pseudo_examples)
+    return seen
+
+
+def test_labelled_sentences_can_be_mixed_in(split: Split, tiny_encoder: str, tmp_path: Path, taught: list[Examples]) -> None:
+    options: dict[str, Any] = {"max_rounds": 1, "mix_labeled": True}
+    for kind in ("hard", "mean"):
+        run(split, tiny_encoder, tmp_path / kind, "sequst", pseudo_labels=kind, **options)
+    run(split, tiny_encoder, tmp_path / "weighed", "sequst", selection={"selector": "weighed"}, **options)
+    hard, mean, weighed = taught
     for soft in (mean, weighed):
         assert all(np.sum(row) == 1.0 for labels in soft.labels[-len(split.labeled) :] for row in labels)
     labelled = len(split.labeled)
@@ -191,25 +196,16 @@ def test_labelled_sentences_can_be_mixed_in(split: Split, tiny_encoder: str, tmp
     assert len(hard.labels) == 60 + labelled
 
 
-def test_words_are_weighed(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+def test_words_are_weighed(
+    split: Split, tiny_encoder: str, tmp_path: Path, taught: list[Examples], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each word's label, as much as its confidence and certainty say; the loss of a batch is the weighed one."""
-    seen: list[Examples] = []
-
-    class Watched(Run):
-        def pseudo_examples(self, *arguments: Any, **options: Any) -> Examples:
-            seen.append(super().pseudo_examples(*arguments, **options))
-            return seen[-1]
-
-        def renewed(self, *arguments: Any, **options: Any) -> Examples:
-            raise AssertionError("nothing is left to draw anew")
-
+    monkeypatch.delattr(Run, "renewed")  # nothing is left to draw anew
     selection = {"selector": "weighed", "each_epoch": True}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sequst.methods.running.Run", Watched)
-        result = run(split, tiny_encoder, tmp_path / "run", "sequst", max_rounds=1, selection=selection, keep_rounds=True)
+    result = run(split, tiny_encoder, tmp_path / "run", "sequst", max_rounds=1, selection=selection, keep_rounds=True)
     beliefs = Beliefs.from_file(result.path / "rounds/1/beliefs/beliefs.npz")
     trusted = (beliefs.confidence * beliefs.certainty).astype(np.float64)
-    [examples] = seen
+    [examples] = taught
     labels = np.concatenate(examples.labels)
     assert (labels.argmax(-1) == beliefs.labels).all()
     assert labels.sum(-1) == pytest.approx(trusted / trusted.mean(), rel=1e-5)

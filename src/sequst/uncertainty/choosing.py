@@ -79,8 +79,8 @@ def choose_next(
     `diverse`, as they are unless random, they are spread out. The pool is streamed: no more than three times `CANDIDATES` times
     `count` sentences are held. No two have the same words, nor, spread out, words that differ in numbers and capitals alone,
     none has those of a sentence that is `labeled` already, and none has no words. `advance` hears of the sentences one by one,
-    but of those that are labelled. Entities that the tagger would leave out are told too:
-    it is for whoever labels to say what they are.
+    but not of labelled ones. Entities that the tagger would leave out are told too: it is for whoever labels to say what they
+    are.
     """
     require_choice(count, strategy, passes)
     require_layers(tagger, last_layers)
