@@ -217,15 +217,27 @@ def test_pools_and_settings_tell_rows_apart() -> None:
     assert row(tables(finetune)[0], "finetune", "ours")["conll03"] == "60.00 ± 14.14 (2)"  # it has no use for a pool
 
 
+def test_settings_that_not_all_methods_have_are_told() -> None:
+    paper = [
+        line("conll03", method, 12, 1.0, recipe=f"paper {own}".strip())
+        for method, own in (("finetune", ""), ("sst", "max_rounds=2"))
+    ]
+    [own] = [note for note in tables(paper)[0].notes if note.startswith("settings")]
+    assert own == "settings of its own: sst: max_rounds=2"
+    named = [line("conll03", "sst", 12, 1.0), line("conll03", "sst", 12, 2.0, recipe="max_rounds=2")]  # by their rows
+    alike = [line("conll03", method, 12, 1.0, recipe="max_rounds=2") for method in ("sst", "sequst")]
+    assert not any(note.startswith("settings") for lines in (named, alike) for note in tables(lines)[0].notes)
+
+
 def test_selections_of_other_settings_have_tables_of_their_own() -> None:
-    cells = [line("conll03", "sequst", 12, 1.0), line("conll03", "sequst", 12, 2.0, recipe="selection.share=0.2")]
+    cells = [line("conll03", "sequst", 12, 1.0), line("conll03", "sequst", 12, 2.0, recipe="selection.power=2")]
     found = [
         {**cell, "strategy": "both", "error": error, "entity_error": None, "selected_of_entity_words": None}
         for cell, error in zip(cells, (5.0, 45.0), strict=True)
     ]
     made = {table.title.partition("words, ")[2]: table for table in tables(cells, selection=found) if "errors" in table.title}
-    assert set(made) == {"sequst (default)", "sequst (selection.share=0.2)"}
-    assert ["both", "all words", "45.00 (1)"] in made["sequst (selection.share=0.2)"].rows
+    assert set(made) == {"sequst (default)", "sequst (selection.power=2)"}
+    assert ["both", "all words", "45.00 (1)"] in made["sequst (selection.power=2)"].rows
 
 
 def test_full_data_alone_is_a_table_too_and_has_one_score() -> None:

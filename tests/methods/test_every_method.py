@@ -114,15 +114,18 @@ def test_unlabelled_text_without_a_word_is_none(split: Split, tmp_path: Path) ->
 def test_every_setting_that_a_method_uses_is_in_its_hash() -> None:
     """Change each in turn: those of a group that a method says it does not use are the only ones that make no difference."""
     from sequst.training.configuring import flatten, from_dict
-    from sequst.training.settings import Settings
+    from sequst.training.settings import Selection, Settings
 
-    usual = Settings(adapt=True)  # that how it is done makes a difference
+    drawn = {"selector": "sampled"}
+    usual = Settings(adapt=True, selection=Selection(**drawn))  # that how it is done makes a difference
     for name, value in flatten(usual).items():
         if "." not in name or isinstance(value, str) or name in ("adaptation.swap", "student.swap"):  # which cannot be set
             continue
         group, leaf = name.split(".")
         changed = {bool: not value, int: value + 1, float: value / 2 or (2.0 if leaf == "tau" else 0.25)}[type(value)]
-        other = from_dict({"adapt": True, group: {leaf: changed}})
+        other = from_dict(
+            {"adapt": True, "selection": drawn} | {group: {**(drawn if group == "selection" else {}), leaf: changed}}
+        )
         for method in METHODS.values():
             same = usual.hash(method.unused) == other.hash(method.unused)
             assert same == (group in method.unused or group in ("crf", "bilstm")), (method.name, name)

@@ -75,14 +75,24 @@ def test_wrong_settings_are_named(override: str, message: str) -> None:
         ("pseudo_labels=soft", "with pseudo_labels=soft selected words would be learnt as the rest is; set pseudo_labels=hard"),
         ("pseudo_labels=mean", "with pseudo_labels=mean"),
         ("gcr.selected_only=true", "all words are learnt then; set gcr.selected_only=false"),
-        ("selection.selector=weighed", "a selector that weighs all words leaves none"),
+        ("selection.selector=all", "setting selection.rest: the selector all takes every word"),
     ],
 )
 def test_settings_that_do_not_go_with_learning_the_rest(other: str, message: str) -> None:
-    assert load_settings(None, ["selection.rest=mean", "pseudo_labels=sampled"]).selection.rest == "mean"
+    learnt = ["selection.selector=top", "selection.rest=mean"]
+    assert load_settings(None, [*learnt, "pseudo_labels=sampled"]).selection.rest == "mean"
     with pytest.raises(UsageError) as error:
-        load_settings(None, ["selection.rest=mean", other])
+        load_settings(None, [*learnt, other])
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("selector", ["all", "weighed", "weighed-of-class"])
+@pytest.mark.parametrize("other", ["share=0.8", "each_epoch=true", "rest=mean"])
+def test_what_takes_every_word_draws_none(selector: str, other: str) -> None:
+    asked, name = [f"selection.selector={selector}", f"selection.{other}"], other.split("=")[0]
+    with pytest.raises(UsageError, match=rf"setting selection\.{name}: the selector {selector} takes every word"):
+        load_settings(None, asked)
+    assert load_settings(None, [*asked, "selection.selector=sampled"]).selection.selector == "sampled"
 
 
 @pytest.mark.parametrize("content", ["- a\n- b\n", "a: [", "just text", b"\xff\xfe"])

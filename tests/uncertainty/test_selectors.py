@@ -18,6 +18,7 @@ from sequst.uncertainty.selectors import (
     SampledWords,
     TopOfEachClass,
     TopWords,
+    WeighedOfEachClass,
     WeighedWords,
     believed_mentions,
     scores,
@@ -114,7 +115,10 @@ def test_weighed_words_by_hand() -> None:
     hopeless = beliefs([0.5, 0.5], [2.0, 3.0], [2])
     assert not weighed.select(hopeless, np.random.default_rng(0)).any()
     assert weighed.weights(hopeless).tolist() == [0.0, 0.0]
-    assert all(make().weights(TWO) is None for name, make in SELECTORS.items() if name != "weighed")
+    # of class 0 scores 0.9 and 0.3, of class 1 0.2: 1 on average of each
+    classes = beliefs([0.9, 0.3, 0.2], [0.0] * 3, [3], [0, 0, 1])
+    assert WeighedOfEachClass().weights(classes) == pytest.approx([1.5, 0.5, 1.0])
+    assert all(make().weights(TWO) is None for name, make in SELECTORS.items() if not name.startswith("weighed"))
 
 
 def test_weights_are_what_draws_of_single_words_come_to() -> None:

@@ -39,7 +39,7 @@ def tables_of(results: Results, baseline: str = "sst") -> list[Table]:
     grouped = scores_of(results, rows)
     for group, scored in grouped.items():
         scores = scored.scores
-        made.append(_scores_table(group, scored))
+        made.append(_scores_table(group, scored, _own_settings(of_group(results.lines, group), rows)))
         made += _differences(group, scores, baseline)
         made += _rounds(group, of_group(results.found("rounds"), group), rows)
         made += _selection(group, of_group(results.found("selection"), group), rows)
@@ -75,7 +75,20 @@ def _methods(scores: Scores) -> list[str]:
     return sorted({method for _, method in scores}, key=rank)
 
 
-def _scores_table(group: Group, scored: Scored) -> Table:
+def _own_settings(lines: Lines, rows: Rows) -> dict[str, str]:
+    """{row: the settings that not all rows have}, but of rows that are named by them."""
+    recipes: dict[str, set[str]] = {}
+    for line in lines:
+        recipes.setdefault(rows[variant_of(line)], set(line["recipe"].split())).intersection_update(line["recipe"].split())
+    common = set.intersection(*recipes.values()) | {"default"}
+    return {
+        row: " ".join(sorted(recipes[row] - common))
+        for row in sorted(recipes, key=rank)
+        if method_of(row) == row and recipes[row] - common
+    }
+
+
+def _scores_table(group: Group, scored: Scored, own_settings: Mapping[str, str]) -> Table:
     scores, ceiling, caps, teachers = scored
     columns = _columns(scores)
     rows = [[name, *row] for name, row in zip(("full data", ""), _ceiling_rows(columns, ceiling), strict=True)]
@@ -99,6 +112,8 @@ def _scores_table(group: Group, scored: Scored) -> Table:
     ]
     if caps:
         notes.append(f"unlabelled sentences at most: {', '.join(f'{cap:,}' for cap in sorted(caps))}")
+    if own_settings:
+        notes.append(f"settings of its own: {'; '.join(f'{row}: {told}' for row, told in own_settings.items())}")
     if len(bases) > 1:
         notes.append("fine-tuning stands here with several settings, so there is no one gap to close")
     if teachers:

@@ -183,7 +183,8 @@ def self_train(run: Run, parts: Parts) -> Tagger:
             run.progress.note(f"warning: {nothing.splitlines()[0]}; stopping")
             best = [place for place in best if place[0] < round_ - 1]
             break
-        run.keep_selection(round_, beliefs, selected)
+        weights = parts.selector.weights(beliefs)
+        run.keep_selection(round_, beliefs, selected, weights)
 
         try:
             students = [
@@ -196,7 +197,7 @@ def self_train(run: Run, parts: Parts) -> Tagger:
         chosen = _best([student.kept_f1(run.settings.keep) for student in students])
         learnt, teacher_f1 = students[chosen].learnt, students[chosen].teacher_f1
         told = {"round": round_, "student_f1": learnt.dev_f1, "teacher_f1": teacher_f1, **_member(chosen, len(students))}
-        run.end_round({**told, **_diagnosis(run, beliefs, before, selected, parts.selector.weights(beliefs))})
+        run.end_round({**told, **_diagnosis(run, beliefs, before, selected, weights)})
         _warn_of_a_weak_student(run, parts, learnt, previous_f1)
 
         before = beliefs

@@ -75,8 +75,9 @@ class Run:
         self.accelerator = make_accelerator(settings, precision)
         self.history: list[dict[str, Any]] = []
         """A line for every round of self-training, the first teacher's included."""
-        self.last_selection: tuple[Beliefs, NDArray[np.bool_]] | None = None
-        """Of the last round: what the teacher believed of the unlabelled words, and which of them were selected."""
+        self.last_selection: tuple[Beliefs, NDArray[np.float64]] | None = None
+        """Of the last round: what the teacher believed of the unlabelled words, and how much each counted, 0 for those that
+        were not selected."""
         self.kept_round: int | None = None
         """The round of self-training whose tagger is kept."""
         self.adapted: dict[str, Tensor] | None = None
@@ -298,9 +299,12 @@ class Run:
                 temperature=temperature, draw=draw, advance=advance,
             )  # fmt: skip
 
-    def keep_selection(self, round_: int, beliefs: Beliefs, selected: NDArray[np.bool_]) -> None:
-        """Remember which words a round selected, here for the report and on disk for whoever keeps the rounds."""
-        self.last_selection = beliefs, selected
+    def keep_selection(
+        self, round_: int, beliefs: Beliefs, selected: NDArray[np.bool_], weights: NDArray[np.float64] | None = None
+    ) -> None:
+        """Remember which words a round selected, here with their weights for the report, and on disk for whoever keeps the
+        rounds."""
+        self.last_selection = beliefs, selected.astype(np.float64) if weights is None else np.where(selected, weights, 0.0)
         self.directory.keep_selection(round_, selected)
 
     def pseudo_examples(

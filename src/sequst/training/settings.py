@@ -60,23 +60,28 @@ class Uncertainty:
     """Divide the scores by a temperature that fits the dev set before words are scored, in every round; needs a dev set."""
 
 
+SHARE = 0.5
+"""Of the words, as the paper selects them."""
+
+
 @dataclass(frozen=True)
 class Selection:
     """Which pseudo-labelled words the student learns."""
 
-    selector: str = "sampled"
-    """`all`, `sampled` (Eq. 7, 8) or `top` of each sentence, `sampled-of-class` or `top-of-class` of each predicted class;
-    `weighed`: all, each as much as it is trusted."""
-    share: float = 0.5
-    """Share of the words that a selector takes, at least one of each sentence or class."""
+    selector: str = "weighed"
+    """`weighed`: all words, each as much as it is trusted; `all` of them alike; `sampled` (Eq. 7, 8) or `top` of
+    each sentence, `sampled-of-class` or `top-of-class` of each predicted class."""
+    share: float = SHARE
+    """Share of the words that one of the last four takes, at least one of each sentence or class."""
     weight: str = "both"
     """Score words by `both` confidence and certainty, by `confidence` or by `certainty`."""
     power: float = 1.0
-    """Take the scores to this power: above 1 doubtful words are drawn more rarely, and 0 draws all alike."""
+    """Take the scores to this power: the larger, the less doubtful words weigh, or the more rarely they are drawn; with 0 all
+    are alike."""
     unit: str = "word"
     """Select every `word` for itself, or an `entity` as a whole, by the worst score of its words."""
     each_epoch: bool = False
-    """Draw again for every epoch of the student, not once a round."""
+    """Draw again for every epoch of the student, not once a round; of the selectors that draw."""
     rest: str = "dropped"
     """Words that are not selected: `dropped`, or learnt all the same, with the `mean` probabilities of MC dropout as labels."""
     doubtful: str = "kept"
@@ -317,10 +322,17 @@ class Settings:
                 f"setting selection.doubtful={self.selection.doubtful}: what earlier rounds believed of the dev set is not "
                 "kept; set ensemble.memory=0"
             )
-        if self.selection.rest == "mean" and self.selection.selector == "weighed":
-            raise UsageError(
-                "setting selection.rest=mean: a selector that weighs all words leaves none; set selection.rest=dropped"
-            )
+        takes_all = self.selection.selector in ("all", "weighed", "weighed-of-class")
+        for name, is_default in {
+            "share": self.selection.share == SHARE,
+            "each_epoch": not self.selection.each_epoch,
+            "rest": self.selection.rest == "dropped",
+        }.items():
+            if takes_all and not is_default:
+                raise UsageError(
+                    f"setting selection.{name}: the selector {self.selection.selector} takes every word, so there is nothing "
+                    "to draw and no rest; leave it out, or set selection.selector too, to sampled for example"
+                )
         if self.selection.rest == "mean" and self.gcr.selected_only:
             raise UsageError("setting selection.rest=mean: all words are learnt then; set gcr.selected_only=false")
 
@@ -385,7 +397,7 @@ def _aged(settings: Any) -> dict[str, Any]:
 
 _CHOICES = {
     "precision": ("auto", "fp32", "bf16"),
-    "selector": ("all", "weighed", "sampled", "top", "sampled-of-class", "top-of-class"),
+    "selector": ("all", "weighed", "weighed-of-class", "sampled", "top", "sampled-of-class", "top-of-class"),
     "unit": ("word", "entity"),
     "rest": ("dropped", "mean"),
     "doubtful": ("kept", "dropped", "outside"),

@@ -73,6 +73,8 @@ class WeighedWords:
     names: tuple[str, ...] = ()
 
     looks_at_beliefs: ClassVar[bool] = True
+    of_class: ClassVar[bool] = False
+    """1 on average of the words of each predicted class, not of all."""
 
     def select(self, beliefs: Beliefs, rng: np.random.Generator) -> NDArray[np.bool_]:
         return self.weights(beliefs) > 0
@@ -86,7 +88,18 @@ class WeighedWords:
         if self.unit == "entity":  # as good as the worst of its words
             firsts = units(beliefs, self.names)
             trusted = np.repeat(worst(trusted, firsts), np.diff(firsts, append=len(beliefs)))
-        return trusted / trusted[trusted > 0].mean() if trusted.any() else trusted
+        group = beliefs.labels[trusted > 0] if self.of_class else np.zeros(np.count_nonzero(trusted), dtype=np.int64)
+        sums, counts = np.bincount(group, trusted[trusted > 0]), np.bincount(group)
+        trusted[trusted > 0] /= (sums / np.maximum(counts, 1))[group]
+        return trusted
+
+
+@dataclass(frozen=True)
+class WeighedOfEachClass(WeighedWords):
+    """The same within each predicted class: doubtful words count less than others of their class, and no class less than it has
+    words."""
+
+    of_class: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -161,6 +174,7 @@ class TopOfEachClass(_Scored):
 SELECTORS: dict[str, type[Selector]] = {
     "all": AllWords,
     "weighed": WeighedWords,
+    "weighed-of-class": WeighedOfEachClass,
     "sampled": SampledWords,
     "top": TopWords,
     "sampled-of-class": SampledOfEachClass,

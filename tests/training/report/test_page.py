@@ -13,7 +13,7 @@ from sequst.corpus.sentence import Sentence
 from sequst.methods.running import Result, train
 from sequst.training.seeds import derive
 from sequst.uncertainty.beliefs import Beliefs
-from sequst.uncertainty.selectors import SampledWords
+from sequst.uncertainty.selectors import SampledWords, WeighedWords
 
 VOID = {"meta", "br", "link", "img"}
 
@@ -56,7 +56,7 @@ def result(split: Split, tiny_encoder: str, tmp_path_factory: pytest.TempPathFac
     path = tmp_path_factory.mktemp("report") / "run"
     return train(
         split.labeled, path, unlabeled=[*split.unlabeled[:5], hostile], dev=split.dev, test=split.unlabeled[60:90],
-        encoder=tiny_encoder, method="sequst", keep_rounds=True, **OPTIONS,
+        encoder=tiny_encoder, method="sequst", keep_rounds=True, selection={"selector": "sampled", "power": 1.0}, **OPTIONS,
     )  # fmt: skip
 
 
@@ -103,6 +103,22 @@ def test_words_are_marked_as_they_were_selected(result: Result) -> None:
     assert entities == {i for i in short if names[beliefs.labels[i]] != "O"}
     for i in short:
         assert f"confidence {beliefs.confidence[i]:.0%}" in page.marked[i][1]
+
+
+def test_the_less_a_word_counted_the_paler_it_is(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    run = train(
+        split.labeled, tmp_path / "run", unlabeled=split.unlabeled[:5], dev=split.dev, encoder=tiny_encoder, method="sequst",
+        keep_rounds=True, selection={"selector": "weighed"}, **{**OPTIONS, "max_rounds": 1},
+    )  # fmt: skip
+    source = (run.path / "report.html").read_text(encoding="utf-8")
+    beliefs = Beliefs.from_file(run.path / "rounds" / "1" / "beliefs" / "beliefs.npz")
+    weights = WeighedWords().weights(beliefs)
+    shown = re.findall(r'class="word chosen[^"]*" title="[^"]*, weight ([\d.]+)[^"]*" style="[^"]*opacity: ([\d.]+)"', source)
+    assert [float(weight) for weight, _ in shown[: len(weights)]] == pytest.approx(weights.tolist(), abs=0.006)
+    pale = 0.25 + 0.75 * weights / weights.max()
+    assert [float(opacity) for _, opacity in shown[: len(weights)]] == pytest.approx(pale.tolist(), abs=0.006)
+    assert "paler" in source
+    assert "were selected" not in source
 
 
 def test_a_run_without_rounds_dev_or_test(split: Split, tiny_encoder: str, tmp_path: Path) -> None:

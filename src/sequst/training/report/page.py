@@ -51,6 +51,7 @@ def write_report(run: Run, summary: Mapping[str, Any], dev: Evaluation | None, t
         reliability=reliability_diagram(scored.reliability) if scored is not None else "",
         samples=_samples(run),
         rest_learnt=run.settings.selection.rest == "mean",
+        weighed=_are_weighed(run),
         hues=_hues(run.labels),
         changed=_changed(run.settings),
         settings=dump(run.settings),
@@ -146,7 +147,8 @@ class Word:
     """The type of the entity it is labelled as; empty for none."""
     first: bool
     """The first word of that entity."""
-    selected: bool
+    weight: float
+    """How much it counted, beside the word that counted most; 0 where it was not selected."""
     wrong: bool
     told: str
 
@@ -162,7 +164,7 @@ def _samples(run: Run) -> list[Samples]:
     """Sentences of the last round: some drawn at random, and those of which the teacher knows least."""
     if run.last_selection is None:
         return []
-    beliefs, selected = run.last_selection
+    beliefs, weights = run.last_selection
     sizes = np.diff(beliefs.starts)
     count = min(SHOWN, len(sizes))
     rng = np.random.default_rng(derive(run.settings.seed, "report"))
@@ -170,26 +172,33 @@ def _samples(run: Run) -> list[Samples]:
     if beliefs.information_gain.any():
         doubt = np.bincount(beliefs.sentence_of, beliefs.information_gain, minlength=len(sizes)) / sizes
         kinds["Where the teacher knows least"] = np.argsort(-doubt, kind="stable")[:count]
-    return [Samples(title, [list(_words(run, beliefs, selected, int(i))) for i in chosen]) for title, chosen in kinds.items()]
+    return [Samples(title, [list(_words(run, beliefs, weights, int(i))) for i in chosen]) for title, chosen in kinds.items()]
 
 
-def _words(run: Run, beliefs: Beliefs, selected: NDArray[np.bool_], number: int) -> Iterator[Word]:
+def _words(run: Run, beliefs: Beliefs, weights: NDArray[np.float64], number: int) -> Iterator[Word]:
     start, end = (int(place) for place in beliefs.starts[number : number + 2])
     tags = [run.labels[label] for label in beliefs.labels[start:end]]
     truth = run.data.hidden_tags[number]
     starts = {span.start for span in spans(tags)}
     uncertain = beliefs.information_gain.any()  # without passes of MC dropout nothing is known of it
+    most, weighed = weights.max(initial=0.0), _are_weighed(run)
     for i, text in enumerate(run.data.unlabeled[number].words[:LONGEST]):
         at = start + i
         told = f"{tags[i]}, confidence {beliefs.confidence[at]:.0%}"
         told += f", information gain {beliefs.information_gain[at]:.3f}" if uncertain else ""
+        told += f", weight {weights[at]:.2f}" if weighed else ""
         wrong = truth is not None and truth[i] != tags[i]
         told += f"; the file says {truth[i]}" if truth is not None and wrong else ""
         type_ = "" if tags[i] == OUTSIDE else tags[i][2:]
         text = text if len(text) <= LONGEST_WORD else f"{text[:LONGEST_WORD]}\u2026"
-        yield Word(text, type_, i in starts, bool(selected[at]), wrong, told)
+        yield Word(text, type_, i in starts, float(weights[at] / most) if most else 0.0, wrong, told)
     if end - start > LONGEST:
-        yield Word("\u2026", "", False, False, False, f"{end - start - LONGEST} more words")
+        yield Word("\u2026", "", False, 0.0, False, f"{end - start - LONGEST} more words")
+
+
+def _are_weighed(run: Run) -> bool:
+    """Whether some words of the last round counted more than others."""
+    return run.last_selection is not None and not np.isin(run.last_selection[1], (0.0, 1.0)).all()
 
 
 def _hues(labels: Sequence[str]) -> dict[str, int]:
