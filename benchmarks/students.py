@@ -32,12 +32,13 @@ from sequst.training.run import Run
 from sequst.training.settings import Phase, Settings
 
 WAYS = """
-drawn: ;
+drawn: selection.selector=sampled;
 all: selection.selector=all;
+weighed: selection.selector=weighed;
 all, mean: selection.selector=all pseudo_labels=mean;
 surest: selection.selector=top-of-class selection.share=0.6;
 surest, rest as mean: selection.selector=top-of-class selection.share=0.6 selection.rest=mean;
-drawn, rest as mean: selection.rest=mean
+drawn, rest as mean: selection.selector=sampled selection.rest=mean
 """
 
 OF_TEACHER = (

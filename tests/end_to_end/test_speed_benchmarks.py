@@ -311,7 +311,8 @@ def test_what_a_run_never_sees(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_students(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    ways = "one: ; same: student.min_steps=3; other: selection.selector=all selection.rest=mean"
+    drawn = "selection.selector=sampled"
+    ways = f"one: {drawn}; same: {drawn} student.min_steps=3; other: selection.selector=all"
     found = told("students", monkeypatch, tmp_path, f"--encoder={tiny_encoder}", *SHORT, f"--ways={ways}")
     [run] = found["runs"]
     assert run["ways"]["one"].pop("teacher") is not None  # which the others have of it

@@ -223,7 +223,7 @@ def test_settings_that_not_all_methods_have_are_told() -> None:
         for method, own in (("finetune", ""), ("sst", "max_rounds=2"))
     ]
     [own] = [note for note in tables(paper)[0].notes if note.startswith("settings")]
-    assert own == "settings of its own: sst: max_rounds=2"
+    assert own == "settings that not all methods have: sst: max_rounds=2"
     named = [line("conll03", "sst", 12, 1.0), line("conll03", "sst", 12, 2.0, recipe="max_rounds=2")]  # by their rows
     alike = [line("conll03", method, 12, 1.0, recipe="max_rounds=2") for method in ("sst", "sequst")]
     assert not any(note.startswith("settings") for lines in (named, alike) for note in tables(lines)[0].notes)

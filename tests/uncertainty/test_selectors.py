@@ -118,6 +118,11 @@ def test_weighed_words_by_hand() -> None:
     # of class 0 scores 0.9 and 0.3, of class 1 0.2: 1 on average of each
     classes = beliefs([0.9, 0.3, 0.2], [0.0] * 3, [3], [0, 0, 1])
     assert WeighedOfEachClass().weights(classes) == pytest.approx([1.5, 0.5, 1.0])
+    two = beliefs([0.8, 0.4, 0.6], [0.0] * 3, [3], [1, 2, 1])  # an entity of two words, and one of one
+    whole = WeighedOfEachClass(unit="entity", names=("O", "B-X", "I-X")).weights(two)
+    assert whole == pytest.approx(np.array([0.4, 0.4, 0.6]) * 3 / 1.4)
+    doubted = dataclasses.replace(TWO, doubtful=np.array([False, True, False, False]))
+    assert weighed.weights(doubted) == pytest.approx([8 / 7, 0.0, 0.0, 6 / 7])
     assert all(make().weights(TWO) is None for name, make in SELECTORS.items() if not name.startswith("weighed"))
 
 

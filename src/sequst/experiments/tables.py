@@ -76,16 +76,14 @@ def _methods(scores: Scores) -> list[str]:
 
 
 def _own_settings(lines: Lines, rows: Rows) -> dict[str, str]:
-    """{row: the settings that not all rows have}, but of rows that are named by them."""
+    """{row: the settings that not all rows have, and its name does not tell}."""
     recipes: dict[str, set[str]] = {}
     for line in lines:
-        recipes.setdefault(rows[variant_of(line)], set(line["recipe"].split())).intersection_update(line["recipe"].split())
+        last = {setting.partition("=")[0]: setting for setting in line["recipe"].split()}  # of several of a name, the last
+        recipes.setdefault(rows[variant_of(line)], set(last.values())).intersection_update(last.values())
     common = set.intersection(*recipes.values()) | {"default"}
-    return {
-        row: " ".join(sorted(recipes[row] - common))
-        for row in sorted(recipes, key=rank)
-        if method_of(row) == row and recipes[row] - common
-    }
+    own = {row: [each for each in sorted(recipes[row] - common) if each not in row] for row in sorted(recipes, key=rank)}
+    return {row: " ".join(settings) for row, settings in own.items() if settings}
 
 
 def _scores_table(group: Group, scored: Scored, own_settings: Mapping[str, str]) -> Table:
@@ -113,7 +111,7 @@ def _scores_table(group: Group, scored: Scored, own_settings: Mapping[str, str])
     if caps:
         notes.append(f"unlabelled sentences at most: {', '.join(f'{cap:,}' for cap in sorted(caps))}")
     if own_settings:
-        notes.append(f"settings of its own: {'; '.join(f'{row}: {told}' for row, told in own_settings.items())}")
+        notes.append(f"settings that not all methods have: {'; '.join(f'{row}: {told}' for row, told in own_settings.items())}")
     if len(bases) > 1:
         notes.append("fine-tuning stands here with several settings, so there is no one gap to close")
     if teachers:
@@ -211,8 +209,9 @@ def _selection_table(title: str, lines: Lines) -> Table:
             body.append([strategy if name == "error" else "", told, *cells])
         body.append(["", "paper", *(_number(paper.selection_error(dataset, strategy)) for dataset in columns)])
     notes = [
-        "percent of wrong labels among the words that the first round selects, mean ± standard deviation (runs): of all of "
-        "them, and of those that are labelled as an entity; and the percent of entity words that is selected",
+        "percent of wrong labels among the words that the first round selects, as much as each counts, mean ± standard "
+        "deviation (runs): of all of them, and of those that are labelled as an entity; and the percent of entity words that "
+        "is selected",
         "all strategies look at the same teacher; the paper does not say of which words its errors are",
     ]
     return Table(title, ["selected by", "", *columns], body, notes, labels=2)

@@ -61,7 +61,7 @@ class Uncertainty:
 
 
 SHARE = 0.5
-"""Of the words, as the paper selects them."""
+"""The paper's share of the words of a sentence."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,8 @@ class Selection:
     """Which pseudo-labelled words the student learns."""
 
     selector: str = "weighed"
-    """`weighed`: all words, each as much as it is trusted; `all` of them alike; `sampled` (Eq. 7, 8) or `top` of
+    """`weighed`: all words, each as much as it is trusted; `weighed-of-class`: the same within each predicted class; `all` of
+    them alike; `sampled` (Eq. 7, 8) or `top` of
     each sentence, `sampled-of-class` or `top-of-class` of each predicted class."""
     share: float = SHARE
     """Share of the words that one of the last four takes, at least one of each sentence or class."""

@@ -84,20 +84,24 @@ class WeighedWords:
         return np.where(found > 0, found.clip(min=0.0) ** self.power, 0.0)
 
     def weights(self, beliefs: Beliefs) -> NDArray[np.float64]:
-        trusted = self.trust(beliefs)
-        if self.unit == "entity":  # as good as the worst of its words
+        trusted, classes = self.trust(beliefs), beliefs.labels
+        if self.unit == "entity":  # as good as the worst of its words, and of the class of its first
             firsts = units(beliefs, self.names)
-            trusted = np.repeat(worst(trusted, firsts), np.diff(firsts, append=len(beliefs)))
-        group = beliefs.labels[trusted > 0] if self.of_class else np.zeros(np.count_nonzero(trusted), dtype=np.int64)
-        sums, counts = np.bincount(group, trusted[trusted > 0]), np.bincount(group)
-        trusted[trusted > 0] /= (sums / np.maximum(counts, 1))[group]
+            sizes = np.diff(firsts, append=len(beliefs))
+            trusted, classes = np.repeat(worst(trusted, firsts), sizes), np.repeat(classes[firsts], sizes)
+        if beliefs.doubtful is not None:
+            trusted = np.where(beliefs.doubtful, 0.0, trusted)
+        counts = trusted > 0
+        group = classes[counts] * self.of_class
+        means = np.bincount(group, trusted[counts]) / np.bincount(group).clip(min=1)
+        trusted[counts] /= means[group]
         return trusted
 
 
 @dataclass(frozen=True)
 class WeighedOfEachClass(WeighedWords):
-    """The same within each predicted class: doubtful words count less than others of their class, and no class less than it has
-    words."""
+    """The same within each predicted class: doubtful words count less than others of their class, and every class as much as it
+    has words."""
 
     of_class: ClassVar[bool] = True
 

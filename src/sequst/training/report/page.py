@@ -31,6 +31,8 @@ SHOWN = 12
 LONGEST = 60
 """Words of a sentence to show."""
 LONGEST_WORD = 80
+MOST = 0.95
+"""So many of all words count less than those that are shown in full colour: a few may count far more than all others."""
 
 
 def write_report(run: Run, summary: Mapping[str, Any], dev: Evaluation | None, test: Evaluation | None) -> None:
@@ -110,7 +112,7 @@ def _charts(history: Sequence[Mapping[str, Any]], metrics: Sequence[Mapping[str,
             rounds("%", error="all words", selected_error="selected words", entity_error="entity words",
                    selected_entity_error="selected entity words"),
             "Known only because the unlabelled file carries tags; training has not seen them. Entity words are those that the "
-            "teacher labels as an entity.",
+            "teacher labels as an entity, and selected ones count as much as they weigh.",
         ),
         Chart("Dev F1 while training", line_chart(list(_by_phase(phases, "dev_f1")), "step", "dev F1"), ""),
         Chart("Loss while training", line_chart(list(_by_phase(phases, "loss")), "step", "loss"),
@@ -148,7 +150,7 @@ class Word:
     first: bool
     """The first word of that entity."""
     weight: float
-    """How much it counted, beside the word that counted most; 0 where it was not selected."""
+    """How much it counted, beside those that counted most; 0 where it was not selected."""
     wrong: bool
     told: str
 
@@ -181,7 +183,8 @@ def _words(run: Run, beliefs: Beliefs, weights: NDArray[np.float64], number: int
     truth = run.data.hidden_tags[number]
     starts = {span.start for span in spans(tags)}
     uncertain = beliefs.information_gain.any()  # without passes of MC dropout nothing is known of it
-    most, weighed = weights.max(initial=0.0), _are_weighed(run)
+    most = np.quantile(weights, MOST) if weights.any() else 0.0
+    weighed = _are_weighed(run)
     for i, text in enumerate(run.data.unlabeled[number].words[:LONGEST]):
         at = start + i
         told = f"{tags[i]}, confidence {beliefs.confidence[at]:.0%}"
@@ -191,7 +194,9 @@ def _words(run: Run, beliefs: Beliefs, weights: NDArray[np.float64], number: int
         told += f"; the file says {truth[i]}" if truth is not None and wrong else ""
         type_ = "" if tags[i] == OUTSIDE else tags[i][2:]
         text = text if len(text) <= LONGEST_WORD else f"{text[:LONGEST_WORD]}\u2026"
-        yield Word(text, type_, i in starts, float(weights[at] / most) if most else 0.0, wrong, told)
+        yield Word(
+            text, type_, i in starts, float(min(1.0, weights[at] / most)) if most else float(weights[at] > 0), wrong, told
+        )
     if end - start > LONGEST:
         yield Word("\u2026", "", False, 0.0, False, f"{end - start - LONGEST} more words")
 
