@@ -630,6 +630,15 @@ def test_the_page_on_the_recipe_says_what_weighing_words_brings() -> None:
         cells = [*(f"{way['student']:.2f}, {way['retune']:.2f}" for way in ways), _mean_and_error(apart)]
         assert f"| {name} | {' | '.join(cells)} |" in told
 
+    gains = measured("students-again")["gain"]["retune"]
+    assert [run["data"] for run in measured("students-again")["runs"]] == ["mit_restaurant", "snips"]
+    assert (
+        "all words have {:.2f}, weighed ones {:.2f}, those weighed within each predicted class {:.2f}.".format(
+            *(gains[way]["mean"] for way in ("all", "weighed", "weighed within classes"))
+        )
+        in told
+    )
+
 
 def _mean_and_error(apart: list[float], sign: str = "") -> str:
     import statistics
