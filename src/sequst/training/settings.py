@@ -70,8 +70,7 @@ class Selection:
 
     selector: str = "weighed"
     """`weighed`: all words, each as much as it is trusted; `weighed-of-class`: the same within each predicted class; `all` of
-    them alike; `sampled` (Eq. 7, 8) or `top` of
-    each sentence, `sampled-of-class` or `top-of-class` of each predicted class."""
+    them alike; `sampled` (Eq. 7, 8) or `top` of each sentence, `sampled-of-class` or `top-of-class` of each predicted class."""
     share: float = SHARE
     """Share of the words that one of the last four takes, at least one of each sentence or class."""
     weight: str = "both"

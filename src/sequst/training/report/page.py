@@ -174,29 +174,29 @@ def _samples(run: Run) -> list[Samples]:
     if beliefs.information_gain.any():
         doubt = np.bincount(beliefs.sentence_of, beliefs.information_gain, minlength=len(sizes)) / sizes
         kinds["Where the teacher knows least"] = np.argsort(-doubt, kind="stable")[:count]
-    return [Samples(title, [list(_words(run, beliefs, weights, int(i))) for i in chosen]) for title, chosen in kinds.items()]
+    most = float(np.quantile(weights[weights > 0], MOST)) if _are_weighed(run) else None
+    return [
+        Samples(title, [list(_words(run, beliefs, weights, most, int(i))) for i in chosen]) for title, chosen in kinds.items()
+    ]
 
 
-def _words(run: Run, beliefs: Beliefs, weights: NDArray[np.float64], number: int) -> Iterator[Word]:
+def _words(run: Run, beliefs: Beliefs, weights: NDArray[np.float64], most: float | None, number: int) -> Iterator[Word]:
+    """Of one sentence; words that count as much as `most` are shown in full, and where it is None, all that count at all."""
     start, end = (int(place) for place in beliefs.starts[number : number + 2])
     tags = [run.labels[label] for label in beliefs.labels[start:end]]
     truth = run.data.hidden_tags[number]
     starts = {span.start for span in spans(tags)}
     uncertain = beliefs.information_gain.any()  # without passes of MC dropout nothing is known of it
-    most = np.quantile(weights, MOST) if weights.any() else 0.0
-    weighed = _are_weighed(run)
     for i, text in enumerate(run.data.unlabeled[number].words[:LONGEST]):
         at = start + i
         told = f"{tags[i]}, confidence {beliefs.confidence[at]:.0%}"
         told += f", information gain {beliefs.information_gain[at]:.3f}" if uncertain else ""
-        told += f", weight {weights[at]:.2f}" if weighed else ""
+        told += "" if most is None else f", weight {weights[at]:.2f}"
         wrong = truth is not None and truth[i] != tags[i]
         told += f"; the file says {truth[i]}" if truth is not None and wrong else ""
         type_ = "" if tags[i] == OUTSIDE else tags[i][2:]
         text = text if len(text) <= LONGEST_WORD else f"{text[:LONGEST_WORD]}\u2026"
-        yield Word(
-            text, type_, i in starts, float(min(1.0, weights[at] / most)) if most else float(weights[at] > 0), wrong, told
-        )
+        yield Word(text, type_, i in starts, min(1.0, float(weights[at]) / (most or 1.0)), wrong, told)
     if end - start > LONGEST:
         yield Word("\u2026", "", False, 0.0, False, f"{end - start - LONGEST} more words")
 
