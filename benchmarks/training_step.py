@@ -10,6 +10,7 @@ ours pays for the graphs that it records.
 - Trainer: at its defaults; neither it nor the next with `--trainer 0`
 - Trainer, bf16 and like lengths: `bf16`, where the machine has it, and `train_sampling_strategy="group_by_length"`
 - ours, in bf16 where the machine has it; on such a CPU in fp32 as well
+- ours, weighed: the labels as weighed words carry them, here with the same weights for all, so that the same is learnt
 - ours, whole table: vectors of words that do not occur are trained too, as the Trainer does
 - ours without graphs: every kernel launched by itself; on a GPU, unless `--eager 0`
 
@@ -47,6 +48,7 @@ RATIOS = {
     "Trainer": "ratio_trainer",
     "Trainer, bf16 and like lengths": "ratio_trainer_bf16_grouped",
     "ours, whole table": "ratio_whole_table",
+    "ours, weighed": "ratio_weighed",
 }
 APART = 0.15
 """How far losses may be apart, as a share of what was learnt: orders and masks differ."""
@@ -164,8 +166,11 @@ def main() -> None:
             return run
 
         given = tagger, known, options.steps, options.rows
+        ones = np.eye(len(tagger.labels), dtype=np.float32)
+        soft = Examples(known.windows, [ones[ids] for ids in known.labels], known.selected)
         calls: dict[str, Any] = {
             "ours": lambda: ours(*given, bf16),
+            "ours, weighed": lambda: ours(tagger, soft, *given[2:], bf16),
             "ours, whole table": lambda: ours(*given, bf16, whole=True),
         }
         if options.trainer:

@@ -84,7 +84,7 @@ def test_last_layers(tiny_encoder: str) -> None:
 def test_training_step(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     options = (f"--encoder={tiny_encoder}", "--sentences=64", "--steps=10", "--repeats=1")
     found = told("training_step", monkeypatch, tmp_path, *options)
-    names = {"Trainer", "Trainer, bf16 and like lengths", "ours", "ours, whole table"}
+    names = {"Trainer", "Trainer, bf16 and like lengths", "ours", "ours, weighed", "ours, whole table"}
     assert set(found["loss_after"]) - {"ours, fp32"} == names
     assert all(loss < found["loss_before"] for loss in found["loss_after"].values())
     assert found["ratio_trainer"] > 0

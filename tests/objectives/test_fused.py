@@ -26,6 +26,17 @@ def close(ours: Tensor, theirs: Tensor, tolerance: float = 1e-5) -> None:
     torch.testing.assert_close(ours, theirs, atol=tolerance * float(theirs.abs().max()) + 1e-12, rtol=tolerance)
 
 
+def weighed(labels: Tensor, tags: int) -> Tensor:
+    """One label a word, which counts for more or less; as labels of a batch are, for none where there is none."""
+    counts = 2 * torch.rand(labels.shape, device=labels.device) * (labels != IGNORED)
+    return torch.nn.functional.one_hot(labels.clamp(min=0), tags) * counts.unsqueeze(-1)
+
+
+def spread(labels: Tensor, tags: int) -> Tensor:
+    """Some of every label."""
+    return torch.softmax(torch.randn(*labels.shape, tags, device=labels.device), -1) * (labels != IGNORED).unsqueeze(-1)
+
+
 def losses_agree(device: str, size: tuple[int, ...]) -> None:
     from sequst.objectives import fused
 
@@ -37,10 +48,11 @@ def losses_agree(device: str, size: tuple[int, ...]) -> None:
     labels[0, -1], selected[0, -1], selected[1] = IGNORED, False, False
     for tau in (10.0, 1.5, math.inf):
         loss = HuberisedCrossEntropy(tau) if math.isfinite(tau) else CrossEntropy()
-        theirs = masked_mean(loss(torch.log_softmax(scores, -1), labels, 0.5), selected)
-        ours = fused.masked_loss(scores, labels, selected, loss.tau_at(0.5))
-        close(ours, theirs)
-        close(*(torch.autograd.grad(2 * each, scores)[0] for each in (ours, theirs)))
+        for targets in (labels, weighed(labels, tags), spread(labels, tags)):
+            theirs = masked_mean(loss(torch.log_softmax(scores, -1), targets, 0.5), selected)
+            ours = fused.masked_loss(scores, targets, selected, loss.tau_at(0.5))
+            close(ours, theirs)
+            close(*(torch.autograd.grad(2 * each, scores)[0] for each in (ours, theirs)))
     assert fused.masked_loss(scores, labels, torch.zeros_like(selected), 10.0).item() == 0
     head = SoftmaxHead(width, tags, 0.1, 1).to(device)
     both = fused.labelled_loss(scores, labels), head.loss(scores, labels, Rows(selected, selected[:, 0]))
@@ -66,7 +78,7 @@ def losses_agree(device: str, size: tuple[int, ...]) -> None:
         close(one, other, 1e-4)
 
 
-def objectives_agree(device: str, tau: float, warmup: float, selected_only: bool) -> None:
+def objectives_agree(device: str, tau: float, warmup: float, selected_only: bool, weighs: bool) -> None:
     """That of a student as a whole, and that of a teacher, with an encoder that gives the same states either way."""
     torch.manual_seed(0)
     rows, words, tags, width = 4, 8, 17, 40
@@ -77,6 +89,7 @@ def objectives_agree(device: str, tau: float, warmup: float, selected_only: bool
     selected = owned & (torch.rand(rows, words, device=device) < 0.6)
     labels = torch.where(owned, torch.randint(0, tags, (rows, words), device=device), IGNORED)
     batch: Any = SimpleNamespace(labels=labels, selected=selected, owned=owned, rows=Rows(owned, owned[:, 0]))
+    learnt: Any = SimpleNamespace(**{**vars(batch), "labels": weighed(labels, tags) if weighs else labels})
     found = []
     for fast in (False, True):
         tagger: Any = SimpleNamespace(
@@ -91,7 +104,7 @@ def objectives_agree(device: str, tau: float, warmup: float, selected_only: bool
         student = PseudoLabelledWords(HuberisedCrossEntropy(tau, warmup), noise)
         student.begin_epoch(5)
         student.begin_step(3, 10)
-        loss, told = student.loss(tagger, batch)
+        loss, told = student.loss(tagger, learnt)
         learners = [hidden, *noise.nets.parameters(), *head.parameters()]
         labelled, _ = LabelledWords().loss(tagger, batch)
         slopes = torch.autograd.grad(loss, learners), torch.autograd.grad(labelled, [hidden, *head.parameters()])
@@ -102,9 +115,10 @@ def objectives_agree(device: str, tau: float, warmup: float, selected_only: bool
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("selected_only", [False, True])
+@pytest.mark.parametrize("weighs", [False, True])
 @pytest.mark.parametrize(("tau", "warmup"), [(10.0, 0.0), (2.0, 0.0), (10.0, 1.0)])
-def test_a_fused_objective_is_the_plain_one(tau: float, warmup: float, selected_only: bool) -> None:
-    objectives_agree("cuda", tau, warmup, selected_only)
+def test_a_fused_objective_is_the_plain_one(tau: float, warmup: float, selected_only: bool, weighs: bool) -> None:
+    objectives_agree("cuda", tau, warmup, selected_only, weighs)
 
 
 @pytest.mark.gpu
@@ -142,5 +156,5 @@ def test_what_the_kernels_take() -> None:
     from sequst.objectives import fused
 
     assert fused.takes(torch.zeros(4, 7), 9)
-    assert not fused.takes(torch.zeros(4, 7, 9), 9)  # soft labels
+    assert fused.takes(torch.zeros(4, 7, 9), 9)  # soft labels
     assert not fused.takes(torch.zeros(4, 7), 10_000)

@@ -38,25 +38,29 @@ def _log_probs(scores, at, known):
 @triton.jit(do_not_specialize=["count", "words", "rows", "tags"])
 def _masked(
     scores, labels, selected, counts, sums, slopes, count, words, rows, tags, tau, log_tau,
-    WORDS: tl.constexpr, TAGS: tl.constexpr, ROWS: tl.constexpr,
+    WORDS: tl.constexpr, TAGS: tl.constexpr, ROWS: tl.constexpr, SOFT: tl.constexpr,
 ):  # fmt: skip
     place, column, row = tl.program_id(0) * WORDS + tl.arange(0, WORDS), tl.arange(0, TAGS), tl.arange(0, ROWS)
     inside = place < count
     at = place[:, None] * tags + column[None, :]
     known = inside[:, None] & (column < tags)[None, :]
     log_probs = _log_probs(scores, at, known)
-    label = tl.load(labels + place, mask=inside, other=-1)
-    chosen = column[None, :] == label[:, None]
+    counted = tl.load(selected + place, mask=inside, other=0) != 0
+    if SOFT:
+        target = tl.load(labels + at, mask=known, other=0.0)
+    else:
+        label = tl.load(labels + place, mask=inside, other=-1)
+        target = tl.where(column[None, :] == label[:, None], 1.0, 0.0)
+        counted = counted & (label >= 0)
     sentences = tl.sum((tl.load(counts + row, mask=row < rows, other=0) > 0).to(tl.int32))
     own = tl.load(counts + place // words, mask=inside, other=1)
     share = 1.0 / (tl.maximum(own, 1) * tl.maximum(sentences, 1)).to(tl.float32)
-    counted = (tl.load(selected + place, mask=inside, other=0) != 0) & (label >= 0)
     weight = tl.where(counted, share, 0.0)
-    log_p = tl.sum(tl.where(chosen, log_probs, 0.0), 1)
-    rare = log_p <= -log_tau
-    pull = tau * tl.exp(log_p)
-    loss = tl.where(rare, log_tau + 1.0 - pull, -log_p)
-    slope = (weight * tl.where(rare, pull, 1.0))[:, None] * (tl.exp(log_probs) - tl.where(chosen, 1.0, 0.0))
+    probs = tl.exp(log_probs)
+    rare = log_probs <= -log_tau
+    loss = tl.sum(tl.where(target > 0, target * tl.where(rare, log_tau + 1.0 - tau * probs, -log_probs), 0.0), 1)
+    pull = target * tl.where(rare, tau * probs, 1.0)
+    slope = weight[:, None] * (probs * tl.sum(pull, 1)[:, None] - pull)
     tl.store(sums + tl.program_id(0), tl.sum(weight * loss))
     tl.store(slopes + at, slope.to(slopes.dtype.element_ty), mask=known)
 
@@ -133,15 +137,15 @@ class _MaskedLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, labels: Tensor, selected: Tensor, tau: float) -> Tensor:
         scores = scores.contiguous()
-        (rows, words), tags = labels.shape, scores.shape[-1]
+        rows, words, tags = scores.shape
         tile, block = _tile(tags)
         programs = triton.cdiv(rows * words, tile)
         sums, slopes = torch.empty(programs, device=scores.device), torch.empty_like(scores)
         bounded = math.isfinite(tau)
         _masked[(programs,)](
-            scores, labels, selected, selected.sum(-1), sums, slopes, rows * words, words, rows, tags,
+            scores, labels.contiguous(), selected, selected.sum(-1), sums, slopes, rows * words, words, rows, tags,
             float(tau) if bounded else 1.0, math.log(tau) if bounded else _NEVER,
-            WORDS=tile, TAGS=block, ROWS=triton.next_power_of_2(rows),
+            WORDS=tile, TAGS=block, ROWS=triton.next_power_of_2(rows), SOFT=labels.ndim == scores.ndim,
         )  # fmt: skip
         ctx.slopes = slopes
         return sums.sum()
@@ -204,13 +208,13 @@ def _tile(tags: int) -> tuple[int, int]:
 
 
 def takes(labels: Tensor, tags: int) -> bool:
-    """Whether labels of a batch are hard ones, and few enough."""
-    return labels.ndim == 2 and len(labels) <= _MOST_ROWS and tags <= _MOST_TAGS
+    """Whether labels of a batch are few enough."""
+    return len(labels) <= _MOST_ROWS and tags <= _MOST_TAGS
 
 
 def masked_loss(scores: Tensor, labels: Tensor, selected: Tensor, tau: float) -> Tensor:
-    """`masked_mean` of the PHCE of labels (B, W) under the softmax of scores (B, W, C); with an infinite tau of their
-    cross-entropy."""
+    """`masked_mean` of the PHCE of labels, hard (B, W) or soft and weighed (B, W, C), under the softmax of scores (B, W, C);
+    with an infinite tau of their cross-entropy."""
     return _MaskedLoss.apply(scores, labels, selected, tau)  # type: ignore[no-any-return]
 
 
