@@ -68,7 +68,7 @@ SHARE = 0.5
 class Selection:
     """Which pseudo-labelled words the student learns."""
 
-    selector: str = "weighed"
+    selector: str = "weighed-of-class"
     """`weighed`: all words, each as much as it is trusted; `weighed-of-class`: the same within each predicted class; `all` of
     them alike; `sampled` (Eq. 7, 8) or `top` of each sentence, `sampled-of-class` or `top-of-class` of each predicted class."""
     share: float = SHARE
