@@ -653,25 +653,30 @@ def test_the_page_on_the_recipe_says_what_weighing_words_brings_to_a_large_encod
 
     told, path = recipe_section("Weighed, not drawn"), REPOSITORY / "results/screening-weighed.jsonl"
     kept = [line for line in read_results(REPOSITORY / "results/screening-doubts.jsonl") if "doubtful" not in line["recipe"]]
-    powers = {"weighed": False, "weighed by the third power": True}
-    found = {
-        name: [each for each in read_results(path) if ("power=3" in each["recipe"]) is own] for name, own in powers.items()
+    endings = {
+        "weighed": "selector=weighed",
+        "weighed by the third power": "power=3",
+        "weighed within each predicted class": "selector=weighed-of-class",
     }
+    found = {name: [each for each in read_results(path) if each["recipe"].endswith(ending)] for name, ending in endings.items()}
     scores = {
         name: {(line["dataset"], line["seed"]): line["f1"] for line in lines}
         for name, lines in {"drawn": kept, **found}.items()
     }
-    assert [len(each) for each in scores.values()] == [12] * 3
+    assert [len(each) for each in scores.values()] == [12] * 4
+    drawn, plain, classes = (scores[name] for name in ("drawn", "weighed", "weighed within each predicted class"))
+    ahead = [_mean_and_error([f1 - other[key] for key, f1 in classes.items()]) for other in (plain, drawn)]
+    assert f"It is {ahead[0]} ahead of them, {ahead[1]} ahead of a draw" in told
     for name, own in scores.items():
         means = [statistics.mean(f1 for (dataset, _), f1 in own.items() if dataset == each) for each in SETS]
         row = [f"{mean:.2f}" for mean in (*means, statistics.mean(means))]
         row += [""] if name == "drawn" else [_mean_and_error([f1 - scores["drawn"][key] for key, f1 in own.items()], "+")]
         assert " ".join(f"| {name} | {' | '.join(row)} |".split()) in told
     first = [line for line in read_findings(path, "rounds") if line["round"] == 1]
-    for name, cubed in powers.items():
+    for name, ending in endings.items():
         row = []
         for each in SETS:
-            lines = [line for line in first if line["dataset"] == each and ("power=3" in line["recipe"]) is cubed]
+            lines = [line for line in first if line["dataset"] == each and line["recipe"].endswith(ending)]
             some, all_ = (statistics.mean(line[key] for line in lines) for key in ("selected_entity_error", "entity_error"))
             row.append(f"{100 * some / all_:.0f}")
         assert f"| {name} | {' | '.join(row)} |" in told
@@ -980,6 +985,42 @@ def test_the_pages_say_what_the_defaults_reach(name: str, section: str, full: st
         assert sum(f1 != teachers[1][key] for key, f1 in teachers[0].items()) == 3
         assert "in three of the thirty pairs" in texts[0]
         assert f"[{ours[-1] - few[-1]:.1f} points](docs/concepts/recipe.md#what-the-earlier-defaults-reached)" in readme
+
+
+def test_the_pages_say_what_the_defaults_have_reached_so_far() -> None:
+    import statistics
+
+    from sequst.evaluation.paired import paired_test
+
+    told, readme = recipe_section("What the defaults reach"), " ".join(README.split())
+    now, drawn, ours = (scores_of(name) for name in ("best-10shot", "best-10shot-drawn", "best-10shot-classes"))
+    own = {(each, seed): f1 for each in SETS for seed, f1 in ours[each, "sequst"].items()}
+    others = {
+        "fine-tuning": (now, "finetune"),
+        "SST": (now, "sst"),
+        "SeqUST": (ours, "sequst"),
+        "SeqUST, third power": (now, "sequst"),
+        "SeqUST, words drawn": (drawn, "sequst"),
+    }
+    averages, gains = {}, {}
+    for name, (found, method) in others.items():
+        means = set_means(found, method, (12, 21))
+        averages[name] = f"{means[-1]:.2f}"
+        assert f"| {name} | {' | '.join(f'{mean:.2f}' for mean in means)} |" in told
+        if found is not ours:
+            gain = paired_test(*zip(*((f1, found[each, method][seed]) for (each, seed), f1 in own.items()), strict=True))
+            gains[name] = f"{gain.difference:.2f} (p = {gain.p:.3f})"
+    assert f"there are {len(own)} pairs: SeqUST is {gains['SeqUST, words drawn']} ahead of itself with words drawn" in told
+    assert f"{gains['SeqUST, third power']} with the third power, {gains['SST']} ahead of SST" in told
+    assert f"and {gains['fine-tuning']} of fine-tuning" in told
+    ece = [mean_finding("best-10shot-classes", "reliability", "ece", each) for each in SETS]
+    listed = f"{', '.join(f'{each:.1f}' for each in ece[:-1])} and {ece[-1]:.1f} %"
+    assert f"of entities is {listed}, in the order of the table, on average {statistics.mean(ece):.2f} %" in told
+    assert f"in seven runs, {ece[4]:.1f}, {ece[2]:.1f}, {ece[0]:.1f} %" in recipe_section("Goals")
+    assert (
+        f"{averages['SeqUST']} on average, where the third power has {averages['SeqUST, third power']}, "
+        f"SST {averages['SST']} and fine-tuning {averages['fine-tuning']}" in readme
+    )
 
 
 def test_the_pages_say_what_decoding_brings() -> None:
