@@ -354,7 +354,7 @@ MANY: dict[str, Any] = {"ensemble": {"teachers": 2, "students": 2, "memory": 0.2
 
 
 def test_several_teachers_and_students(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
-    result = run(split, tiny_encoder, tmp_path / "run", "sequst", **MANY)
+    result = run(split, tiny_encoder, tmp_path / "run", "sequst", choose="best", **MANY)
     found = {n: Beliefs.from_file(result.path / f"rounds/{n}/beliefs/beliefs.npz") for n in (1, 2)}
     taggers: dict[str, Tagger] = {}
     for place in ("0/teacher", "0/teacher-2", "1/retune", "1/retune-2"):
