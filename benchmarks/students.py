@@ -35,6 +35,7 @@ WAYS = """
 drawn: selection.selector=sampled;
 all: selection.selector=all;
 weighed: selection.selector=weighed;
+weighed within classes: selection.selector=weighed-of-class;
 all, mean: selection.selector=all pseudo_labels=mean;
 surest: selection.selector=top-of-class selection.share=0.6;
 surest, rest as mean: selection.selector=top-of-class selection.share=0.6 selection.rest=mean;

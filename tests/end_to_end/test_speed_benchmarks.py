@@ -86,6 +86,7 @@ def test_training_step(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.Mo
     found = told("training_step", monkeypatch, tmp_path, *options)
     names = {"Trainer", "Trainer, bf16 and like lengths", "ours", "ours, weighed", "ours, whole table"}
     assert set(found["loss_after"]) - {"ours, fp32"} == names
+    assert found["ratio_weighed"] > 0
     assert all(loss < found["loss_before"] for loss in found["loss_after"].values())
     assert found["ratio_trainer"] > 0
 

@@ -198,16 +198,21 @@ def test_labelled_sentences_can_be_mixed_in(split: Split, tiny_encoder: str, tmp
     assert len(hard.labels) == 60 + labelled
 
 
-def test_words_are_weighed(split: Split, tiny_encoder: str, tmp_path: Path, taught: list[Examples]) -> None:
-    """Each word's label, as much as its confidence and certainty say; the loss of a batch is the weighed one."""
-    selection = {"selector": "weighed", "power": 1.0}
+@pytest.mark.parametrize("selection", [{"selector": "weighed"}, {}])
+def test_words_are_weighed(
+    split: Split, tiny_encoder: str, tmp_path: Path, taught: list[Examples], selection: dict[str, str]
+) -> None:
+    """Each word's label, as much as its confidence and certainty say, by default beside others with the same label; the loss of
+    a batch is the weighed one."""
     result = run(split, tiny_encoder, tmp_path / "run", "sequst", max_rounds=1, selection=selection, keep_rounds=True)
     beliefs = Beliefs.from_file(result.path / "rounds/1/beliefs/beliefs.npz")
     trusted = (beliefs.confidence * beliefs.certainty).astype(np.float64)
     [examples] = taught
     labels = np.concatenate(examples.labels)
     assert (labels.argmax(-1) == beliefs.labels).all()
-    assert labels.sum(-1) == pytest.approx(trusted / trusted.mean(), rel=1e-5)
+    groups = np.zeros_like(beliefs.labels) if selection else beliefs.labels
+    means = np.array([trusted[groups == group].mean() for group in groups])
+    assert labels.sum(-1) == pytest.approx(trusted / means, rel=1e-5)
     assert ((labels > 0).sum(-1) == 1).all()
     [_, line] = result.summary["history"]
     assert line["selected"] == 100.0

@@ -157,4 +157,5 @@ def test_what_the_kernels_take() -> None:
 
     assert fused.takes(torch.zeros(4, 7), 9)
     assert fused.takes(torch.zeros(4, 7, 9), 9)  # soft labels
+    assert not fused.takes(torch.zeros(5000, 1, 9), 9)
     assert not fused.takes(torch.zeros(4, 7), 10_000)

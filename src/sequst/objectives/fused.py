@@ -208,18 +208,19 @@ def _tile(tags: int) -> tuple[int, int]:
 
 
 def takes(labels: Tensor, tags: int) -> bool:
-    """Whether labels of a batch are few enough."""
+    """Whether a batch has few enough rows, and its labels are of few enough tags."""
     return len(labels) <= _MOST_ROWS and tags <= _MOST_TAGS
 
 
 def masked_loss(scores: Tensor, labels: Tensor, selected: Tensor, tau: float) -> Tensor:
-    """`masked_mean` of the PHCE of labels, hard (B, W) or soft and weighed (B, W, C), under the softmax of scores (B, W, C);
+    """`masked_mean` of the PHCE of labels, hard (B, W), or soft or weighed (B, W, C), under the softmax of scores (B, W, C);
     with an infinite tau of their cross-entropy."""
     return _MaskedLoss.apply(scores, labels, selected, tau)  # type: ignore[no-any-return]
 
 
 def labelled_loss(scores: Tensor, labels: Tensor) -> Tensor:
     """The mean cross-entropy of the labels (B, W) that are known, under the softmax of scores (B, W, C)."""
+    assert labels.ndim == 2, "soft labels are masked_loss's"
     labels = labels.reshape(1, -1)  # as of one sentence
     return masked_loss(scores.reshape(1, labels.shape[1], -1), labels, labels != IGNORED, math.inf)
 
