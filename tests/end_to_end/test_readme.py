@@ -98,12 +98,11 @@ def test_the_pages_say_what_the_default_encoder_reaches_with_the_defaults() -> N
     assert f"SeqUST have {told[0]} on MIT Restaurant, {told[1]} on SNIPS." in " ".join(README.split())
     ours = {s: taught[s, "sequst"][12] for s in ("mit_restaurant", "snips")}
     over = {s: (f1 - found["softmax", s][12], f1 - taught[s, "sst"][12]) for s, f1 in ours.items()}
-    assert (
-        "on MIT Restaurant SeqUST has {:.2f}, {:.1f} over fine-tuning and {:.1f} over SST, on SNIPS {:.2f}, {:.1f} and {:.1f}".format(
-            *(figure for s, f1 in ours.items() for figure in (f1, *over[s]))
-        )
-        in recipe_section("What the defaults reach")
+    pattern = (
+        "on MIT Restaurant SeqUST has {:.2f}, {:.1f} over fine-tuning and {:.1f} over SST, on SNIPS {:.2f}, {:.1f} and {:.1f}"
     )
+    line = pattern.format(*(figure for s, f1 in ours.items() for figure in (f1, *over[s])))
+    assert line in recipe_section("What the defaults reach")
     large = scores_of("best-10shot")
     more = [statistics.mean(large[s, "finetune"][seed] - f1 for seed, f1 in found["softmax", s].items()) for s in sets]
     assert [round(min(more)), round(max(more))] == [7, 10]
