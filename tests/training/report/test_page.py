@@ -13,7 +13,7 @@ from sequst.corpus.sentence import Sentence
 from sequst.methods.running import Result, train
 from sequst.training.seeds import derive
 from sequst.uncertainty.beliefs import Beliefs
-from sequst.uncertainty.selectors import SampledWords, WeighedWords
+from sequst.uncertainty.selectors import SampledWords, WeighedOfEachClass
 
 VOID = {"meta", "br", "link", "img"}
 
@@ -108,11 +108,11 @@ def test_words_are_marked_as_they_were_selected(result: Result) -> None:
 def test_the_less_a_word_counted_the_paler_it_is(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
     run = train(
         split.labeled, tmp_path / "run", unlabeled=split.unlabeled[:5], dev=split.dev, encoder=tiny_encoder, method="sequst",
-        keep_rounds=True, selection={"selector": "weighed"}, **{**OPTIONS, "max_rounds": 1},
+        keep_rounds=True, **{**OPTIONS, "max_rounds": 1},
     )  # fmt: skip
     source = (run.path / "report.html").read_text(encoding="utf-8")
     beliefs = Beliefs.from_file(run.path / "rounds" / "1" / "beliefs" / "beliefs.npz")
-    weights = WeighedWords().weights(beliefs)
+    weights = WeighedOfEachClass().weights(beliefs)
     shown = re.findall(r'class="word chosen[^"]*" title="[^"]*, weight ([\d.]+)[^"]*" style="[^"]*opacity: ([\d.]+)"', source)
     assert [float(weight) for weight, _ in shown[: len(weights)]] == pytest.approx(weights.tolist(), abs=0.006)
     pale = 0.25 + 0.75 * np.minimum(1.0, weights / np.quantile(weights, 0.95))
