@@ -1132,7 +1132,7 @@ def test_the_page_on_the_recipe_says_what_doubtful_pseudo_labels_bring() -> None
         assert f"| {way} | {row} |" in told
         apart = [f1 - found["kept"][key] for key, f1 in scores.items()]
         if way != "kept":
-            assert f"{statistics.mean(apart):+.2f} ± {statistics.stdev(apart) / len(apart) ** 0.5:.2f}" in told
+            assert _mean_and_error(apart, "+") in told
 
 
 def test_the_goals_of_the_recipe_stand_beside_what_was_found() -> None:

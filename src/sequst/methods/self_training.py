@@ -188,7 +188,8 @@ def self_train(run: Run, parts: Parts) -> Tagger:
 
         try:
             students = [
-                _teach(run, parts, beliefs, labelling, round_, number) for number in range(run.settings.ensemble.students)
+                _teach(run, parts, beliefs, weights, labelling, round_, number)
+                for number in range(run.settings.ensemble.students)
             ]
         except PhaseStopped as stop:
             run.progress.note(f"warning: {stop}\nwhat came before it is kept")
@@ -227,7 +228,15 @@ class _Student(NamedTuple):
         return self.learnt.dev_f1 if keep == "student" else self.teacher_f1
 
 
-def _teach(run: Run, parts: Parts, beliefs: Beliefs, labelling: Labelling, round_: int, number: int) -> _Student:
+def _teach(
+    run: Run,
+    parts: Parts,
+    beliefs: Beliefs,
+    weights: NDArray[np.float64] | None,
+    labelling: Labelling,
+    round_: int,
+    number: int,
+) -> _Student:
     """A new student, the `number`th of its round, which learns the words selected for it, and is then re-tuned."""
     learning_phase, retuning_phase = (member_phase(phase, number) for phase in ("student", "retune"))
 
@@ -235,7 +244,6 @@ def _teach(run: Run, parts: Parts, beliefs: Beliefs, labelling: Labelling, round
         return select_words(parts.selector, beliefs, run.settings.seed, round_, number, epoch)
 
     student = run.new_tagger(round_, learning_phase)
-    weights = parts.selector.weights(beliefs)
     renewed = run.settings.selection.each_epoch and parts.selector.looks_at_beliefs and weights is None
     examples = run.pseudo_examples(student, beliefs, drawn(0), labelling, weights=weights, all_sentences=renewed)
     run.standardise(student, examples)

@@ -300,7 +300,7 @@ class Run:
             )  # fmt: skip
 
     def keep_selection(
-        self, round_: int, beliefs: Beliefs, selected: NDArray[np.bool_], weights: NDArray[np.float64] | None = None
+        self, round_: int, beliefs: Beliefs, selected: NDArray[np.bool_], weights: NDArray[np.float64] | None
     ) -> None:
         """Remember which words a round selected, here with their weights for the report, and on disk for whoever keeps the
         rounds."""
