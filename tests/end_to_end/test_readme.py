@@ -328,6 +328,11 @@ def test_the_page_on_speed_says_what_was_measured_on_a_gpu() -> None:
     for milliseconds in step["milliseconds_a_step"].values():
         assert f"| {milliseconds:.1f} |" in page
     assert f"{step['ratio_trainer']:.1f} and {step['ratio_trainer_bf16_grouped']:.1f} times as fast" in page
+    weighed = measured("training_step-h200-weighed")
+    times = weighed["milliseconds_a_step"]
+    assert f"takes {times['ours, weighed']:.2f} ms with them and {times['ours']:.2f} ms without" in page
+    spans = [weighed["words_a_second"][name] for name in ("ours", "ours, weighed")]
+    assert max(span["least"] for span in spans) < min(span["most"] for span in spans)
     again = measured("mc_dropout-h200-bert-again")
     assert f"{100 * again['share_of_limit']:.1f} % and {again['ratio_naive']:.1f} times for BERT" in page
     assert f"from {again['words_a_second']['ours']['least']:,.0f}"[:-3] in page
@@ -710,7 +715,10 @@ def test_the_page_on_the_recipe_says_what_weighing_words_brings_to_a_large_encod
             / statistics.mean(line["entity_error"] for line in some)
             for some in first.values()
         ]  # fmt: skip
-        assert name in ("drawn", "all words alike") or f"| {name} | {' | '.join(f'{error:.0f}' for error in errors[name])} |" in told
+        assert (
+            name in ("drawn", "all words alike")
+            or f"| {name} | {' | '.join(f'{error:.0f}' for error in errors[name])} |" in told
+        )
     spans = {name: f"{min(some):.0f} to {max(some):.0f} %" for name, some in errors.items()}
     assert (
         f"by the scores themselves {spans['weighed']}, within classes {spans['weighed within each predicted class']}, "
@@ -1182,7 +1190,10 @@ def test_the_page_on_the_recipe_says_what_more_text_brings() -> None:
         for name in ("10shot", "full-pools")
         for method, number in (("sst", 1), ("sst", 5), ("sequst", 5))
     ]
-    assert "from {} % in the first round to {} and {} in the last, and with all text from {} to {} and {} alone".format(*wrong) in told
+    assert (
+        "from {} % in the first round to {} and {} in the last, and with all text from {} to {} and {} alone".format(*wrong)
+        in told
+    )
 
 
 def test_the_page_on_the_recipe_says_what_other_methods_reach() -> None:
@@ -1200,7 +1211,9 @@ def test_the_page_on_the_recipe_says_what_other_methods_reach() -> None:
     first = {method: set_means(found, method, (12,)) for method in ("metast", "sst", "sequst")}
     for method, name in (("metast", "MetaST"), ("sst", "SST"), ("sequst", "SeqUST")):
         assert f"| {name}, seed 12 | {' | '.join(f'{f1:.2f}' for f1 in first[method])} |" in told
-    seeds = {method: {each: tuple(sorted(found[each, method])) for each in SETS} for method in ("vat", "seqvat", "cvt", "metast")}
+    seeds = {
+        method: {each: tuple(sorted(found[each, method])) for each in SETS} for method in ("vat", "seqvat", "cvt", "metast")
+    }
     five, four = (12, 21, 42, 87, 100), (12, 21, 42, 87)
     assert set(seeds["vat"].values()) == {five}
     assert set(seeds["seqvat"].values()) == {four}

@@ -3,6 +3,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from sequst.corpus.counting import count_types
 from sequst.corpus.generated import generate
 from sequst.errors import SequstError, UsageError
 from sequst.experiments.benchmarks import read_part
-from sequst.experiments.cells import Cell, _device_of
+from sequst.experiments.cells import Cell, _device_of, run_cell
 from sequst.experiments.grid import run_grid
 from sequst.experiments.recipe import load_cells
 from sequst.experiments.results import KEYS, key_of, read_results
@@ -59,8 +60,34 @@ def test_choices_can_be_made_without_the_test_set(benchmark: Path, tiny_encoder:
         [line] = run_cells([cell], benchmark, tmp_path / "r.jsonl")
     finally:
         (tmp_path / "away").rename(benchmark / "ours" / "test.txt.gz")
-    assert line["tp"] + line["fn"] > 700
+    assert line["tp"] + line["fn"] > 500
     assert line["experiment"] == "t@pool"
+
+
+@pytest.mark.parametrize(("pool", "few"), [(None, False), (10, True), (100_000, False)])
+def test_what_is_scored_is_in_no_pool(pool: int | None, few: bool, benchmark: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sequst.evaluation import evaluating
+    from sequst.methods import running
+
+    learnt: list[Any] = []
+    scored: list[Any] = []
+
+    def train(labeled: list[Any], folder: Path, **given: Any) -> Any:
+        learnt.extend([*labeled, *given["dev"], *given["unlabeled"]])
+        return SimpleNamespace(tagger=None)
+
+    def evaluate(tagger: None, sentences: list[Any]) -> None:
+        scored.extend(sentences)
+        raise SequstError("enough")
+
+    monkeypatch.setattr(running, "train", train)
+    monkeypatch.setattr(evaluating, "evaluate", evaluate)
+    with pytest.raises(SequstError, match="enough"):
+        run_cell(Cell("t", "ours", 1, "sst", SHORT, shots=2, pool=pool, score_on="pool"), benchmark, "c")
+    assert not {id(each) for each in learnt} & {id(each) for each in scored}
+    all_ = read_part(benchmark, "ours", "train")
+    assert len(scored) >= 0.4 * len(all_)
+    assert (len(learnt) + len(scored) == len(all_)) is not few
 
 
 def test_rounds_go_beside_the_results(benchmark: Path, tiny_encoder: str, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ SHIPPED = {
     "screening-more", "screening-draws", "screening-draws-mirrored", "screening-rest", "screening-reading",
     "screening-together", "screening-doubts", "study", "best-full-data", "best-ablation", "best-full-pools", "best-parts",
     "best-parts-mirrored", "screening-selection", "screening-selection-mirrored",
-    "screening-weighed",
+    "screening-weighed", "screening-pools",
 }  # fmt: skip
 
 
@@ -128,6 +128,12 @@ def test_variants_multiply_the_cells(write: Callable[..., Path]) -> None:
     assert [cell.recipe for cell in load_recipe(str(path)).cells()] == ["patience=3", "patience=3 max_rounds=2 patience=1"]
 
 
+def test_pools_multiply_the_cells_of_methods_that_learn_from_them(write: Callable[..., Path]) -> None:
+    path = write("p.yaml", "datasets: a\nseeds: [1]\nmethods: [finetune, sst]\npool: [4000, all, 900]\n")
+    found = [(cell.method, cell.pool) for cell in load_recipe(str(path)).cells()]
+    assert found == [("finetune", None), ("sst", 4000), ("sst", None), ("sst", 900)]
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -138,7 +144,8 @@ def test_variants_multiply_the_cells(write: Callable[..., Path]) -> None:
         ("datasets: [a]\nseeds: []\n", "seeds must be a list of whole numbers"),
         ("datasets: [a]\nheads: [crff]\n", "'crff' is none of softmax, crf"),
         ("datasets: [a]\nscore_on: train\n", "is none of test, pool, dev"),
-        ("datasets: [a]\npool: -1\n", "pool must be a whole number above 0"),
+        ("datasets: [a]\npool: -1\n", "pool must be whole numbers above 0, or all"),
+        ("datasets: [a]\npool: many\n", "pool must be a list of whole numbers, or all"),
         ("datasets: [a]\nsettings: [teacher.epoch=1]\n", "did you mean 'teacher.epochs'?"),
         ("datasets: [a]\nvariants: [patience]\n", "patience"),
         ("datasets: [a]\nshots: [0]\n", "shots must be whole numbers above 0, or all"),

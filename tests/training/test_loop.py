@@ -75,11 +75,13 @@ def test_the_objective_hears_how_far_the_phase_is(tiny_encoder: str, split: Spli
     assert objective.heard == [(step, 20) for step in range(20)]
 
 
-def test_epochs_or_min_steps_whichever_is_more(tiny_encoder: str, split: Split) -> None:
+def test_epochs_or_min_steps_whichever_is_more_and_no_more_than_max_steps(tiny_encoder: str, split: Split) -> None:
     # 25 sentences in batches of 8 are 4 steps an epoch
     assert run(tiny_encoder, split, Hooks(), phase=Phase(epochs=2, min_steps=3))[1].steps == 8
     assert run(tiny_encoder, split, Hooks(), phase=Phase(epochs=2, min_steps=10))[1].steps == 10
     assert run(tiny_encoder, split, Hooks(), phase=Phase(epochs=0.5, min_steps=0))[1].steps == 2
+    assert run(tiny_encoder, split, Hooks(), phase=Phase(epochs=2, min_steps=10, max_steps=5))[1].steps == 5
+    assert run(tiny_encoder, split, Hooks(), phase=Phase(epochs=2, min_steps=3, max_steps=50))[1].steps == 8
 
 
 @pytest.mark.parametrize(

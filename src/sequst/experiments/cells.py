@@ -21,6 +21,7 @@ from sequst.training.configuring import load_settings, recipe_names
 from sequst.training.settings import Settings
 
 SCORED_ON_POOL = 1000
+"""Sentences of the training set that are set aside to be scored on, at most half of those that are not labelled."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,8 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple
         split = sample(labeled, cell.shots, sampler=cell.sampler, seed=cell.seed)
         labeled, dev, rest = split.labeled, split.dev, split.unlabeled
     shuffled = random.Random(cell.seed).sample(rest, len(rest))
+    left = max(len(rest) - SCORED_ON_POOL, len(rest) // 2) if cell.score_on == "pool" else len(rest)
+    shuffled, aside = shuffled[:left], shuffled[left:]
     unlabeled = shuffled[: cell.pool] if find_method(cell.method).unlabeled else None
     settings = dataclasses.replace(cell.settings(device), keep_rounds=True)
     with tempfile.TemporaryDirectory() as folder, unsynced():
@@ -98,7 +101,7 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple
             result = train(labeled, Path(folder) / "run", dev=dev, unlabeled=unlabeled, settings=settings)
         except PhaseStopped as stop:  # what is left of it goes with the folder
             raise SequstError(f"{stop.what}\n{stop.advice}") from None
-        sentences = _scored_on(cell, data, dev, shuffled)
+        sentences = _scored_on(cell, data, dev, aside)
         evaluation = evaluate(result.tagger, sentences)
         found = dict(look_into(Finished(result, settings, dev or [], unlabeled or [], sentences, evaluation), cell.keep))
     line = {
@@ -120,13 +123,12 @@ def _device_of(summary: dict[str, Any]) -> str:
     return f"{device}, bf16" if device.startswith("cpu") and summary["precision"] == "bf16" else device
 
 
-def _scored_on(cell: Cell, data: Path, dev: list[Sentence] | None, shuffled: list[Sentence]) -> list[Sentence]:
+def _scored_on(cell: Cell, data: Path, dev: list[Sentence] | None, aside: list[Sentence]) -> list[Sentence]:
     if cell.score_on == "dev":
         if dev is None:
             raise UsageError("a cell without shots has no few-shot dev set to be scored on")
         return dev
-    # the last of the rest: a capped pool does not hold them
-    return shuffled[-SCORED_ON_POOL:] if cell.score_on == "pool" else read_part(data, cell.dataset, "test")
+    return aside if cell.score_on == "pool" else read_part(data, cell.dataset, "test")
 
 
 def current_commit() -> str:

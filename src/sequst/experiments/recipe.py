@@ -38,8 +38,8 @@ class Recipe:
     """None, in YAML `all`, is all of the training set."""
     seeds: tuple[int, ...] = SEEDS
     sampler: str = "sentences"
-    pool: int | None = None
-    """Cap on the unlabelled sentences, the same for all methods."""
+    pool: tuple[int | None, ...] = (None,)
+    """Caps on the unlabelled sentences, each the same for all methods that learn from any."""
     base: str = "best"
     """Settings to begin with, by their name."""
     settings: tuple[str, ...] = ()
@@ -60,16 +60,17 @@ class Recipe:
         same settings, a method has one."""
         rows = itertools.product(
             range(max(1, self.draws)), self.seeds, self.shots, self.datasets, self.methods, self.encoders, self.heads,
-            self.variants,
+            self.pool, self.variants,
         )  # fmt: skip
         cells = [self._cell(*row) for row in rows if row[2] is not None or not find_method(row[4]).unlabeled]
-        if self.draws or len(self.variants) > 1:
+        if self.draws or len(self.variants) > 1 or len(self.pool) > 1:
             cells = list({_sameness(cell): cell for cell in reversed(cells)}.values())[::-1]
         return cells
 
     def _cell(
-        self, draw: int, seed: int, shots: int | None, dataset: str, method: str, encoder: str, head: str, variant: str
-    ) -> Cell:
+        self, draw: int, seed: int, shots: int | None, dataset: str, method: str, encoder: str, head: str, pool: int | None,
+        variant: str,
+    ) -> Cell:  # fmt: skip
         learns = find_method(method).unlabeled
         settings = [*self.settings, *self.settings_of.get(method, ()), *self.settings_of.get(encoder, ())]
         settings += [] if variant == "default" else variant.split()
@@ -78,7 +79,7 @@ class Recipe:
             settings += [f"{name}={rng.choice(values)}" for name, values in self.space.items()]
         return Cell(
             self.name, dataset, seed, method, " ".join(self._begun + settings) or "default", encoder, head, shots, self.sampler,
-            self.pool if learns else None, self.score_on, self.keep,
+            pool if learns else None, self.score_on, self.keep,
         )  # fmt: skip
 
     @property
@@ -165,7 +166,7 @@ def load_recipe(name: str) -> Recipe:
 
 _LISTS = {
     "datasets": str, "methods": str, "encoders": str, "heads": str, "shots": int, "seeds": int, "settings": str, "keep": str,
-    "variants": str,
+    "variants": str, "pool": int,
 }  # fmt: skip
 _CHOICES = {
     "heads": ("softmax", "crf"), "sampler": ("sentences", "mentions"), "score_on": ("test", "pool", "dev"),
@@ -220,13 +221,14 @@ def _require_own_settings(overrides: Iterable[str]) -> None:
 def _value(key: str, value: Any, where: str) -> Any:
     if key in _LISTS:
         items = value if isinstance(value, list) else [value]
-        items = [None if key == "shots" and item == "all" else item for item in items]
-        bad = [item for item in items if type(item) is not _LISTS[key] and not (key == "shots" and item is None)]
+        has_all = key in ("shots", "pool")
+        items = [None if has_all and item == "all" else item for item in items]
+        bad = [item for item in items if type(item) is not _LISTS[key] and not (has_all and item is None)]
         if bad or not items:
-            kind = "whole numbers, or all" if key == "shots" else "whole numbers" if _LISTS[key] is int else "texts"
+            kind = "whole numbers, or all" if has_all else "whole numbers" if _LISTS[key] is int else "texts"
             raise UsageError(f"{where}: {key} must be a list of {kind}; found {shorten(value)}")
-        if key == "shots" and any(item is not None and item < 1 for item in items):
-            raise UsageError(f"{where}: shots must be whole numbers above 0, or all; found {shorten(value)}")
+        if has_all and any(item is not None and item < 1 for item in items):
+            raise UsageError(f"{where}: {key} must be whole numbers above 0, or all; found {shorten(value)}")
         strange = [item for item in items if item not in _CHOICES.get(key, items)]
         if strange:
             raise UsageError(f"{where}: {key} {strange[0]!r} is none of {', '.join(_CHOICES[key])}")
@@ -246,6 +248,6 @@ def _value(key: str, value: Any, where: str) -> Any:
         raise UsageError(f"{where}: about must be a text; found {shorten(value)}")
     if key in _CHOICES and value not in _CHOICES[key]:
         raise UsageError(f"{where}: {key} {shorten(value)} is none of {', '.join(_CHOICES[key])}")
-    if key in ("pool", "draws") and (type(value) is not int or value < 1):
+    if key == "draws" and (type(value) is not int or value < 1):
         raise UsageError(f"{where}: {key} must be a whole number above 0; found {shorten(value)}")
     return cast("Any", value)

@@ -120,6 +120,7 @@ def _fit(
         return plan(lengths, max_rows=phase.batch_size, max_tokens=MAX_TOKENS, seed=derive(seed, "order", epoch))
 
     steps = max(math.ceil(phase.epochs * len(epoch_plan(0))), phase.min_steps, 1)
+    steps = min(steps, phase.max_steps or steps)
     score_at = {round(steps * (i + 1) / phase.evaluations) for i in range(phase.evaluations)} | {steps}
     learners = nn.ModuleDict({"tagger": tagger} | ({"nets": objective.nets} if objective.nets is not None else {}))
     learners.to(accelerator.device)

@@ -27,6 +27,9 @@ class Phase:
     """Passes over the data, unless `min_steps` asks for more."""
     min_steps: int = 600
     """Steps to take at least: a few dozen sentences need many more than `epochs` passes."""
+    max_steps: int = 0
+    """Steps to take at most, whatever `epochs` and `min_steps` ask for, with a rate that falls to zero by then; 0 for no
+    limit."""
     batch_size: int = 8
     """Sentences (windows of long ones) in a step."""
     weight_decay: float = 0.01
@@ -369,7 +372,7 @@ _YOUNGER: dict[type, dict[str, Any]] = {
         "abstain": False,
         "ensemble": Ensemble(teachers=1, students=1, memory=0.0),
     },
-    Phase: {"average": 0.0, "hide": 0.0, "swap": 0.0},
+    Phase: {"average": 0.0, "hide": 0.0, "swap": 0.0, "max_steps": 0},
     Uncertainty: {"last_layers": 0, "dropout": 0.0, "calibrated": False},
     Selection: {"power": 1.0, "unit": "word", "each_epoch": False, "rest": "dropped", "doubtful": "kept"},
 }
@@ -416,7 +419,17 @@ _POSITIVE |= {"passes", "samples", "patience", "max_rounds", "epsilon", "step", 
 _POSITIVE |= {"teachers", "students", "sharpness"}
 _POSITIVE |= {"refresh", "smoothing", "retune", "layers", "hidden", "word_size", "character_size", "filters", "rate"}
 _SHARES = {"warmup", "dev_fraction", "dropout", "average", "memory", "hide", "swap"}
-_MAY_BE_ZERO = {"min_steps", "weight_decay", "evaluations", "overlap", "checkpoint_seconds", "seed", "weight", "dev_shots"}
+_MAY_BE_ZERO = {
+    "min_steps",
+    "max_steps",
+    "weight_decay",
+    "evaluations",
+    "overlap",
+    "checkpoint_seconds",
+    "seed",
+    "weight",
+    "dev_shots",
+}
 _MAY_BE_ZERO |= {"entropy", "last_layers", "power", "optimism", "successions"}
 _ZERO_OR_FROM = {"tau": 1.0, "prior": 1e-3}
 
