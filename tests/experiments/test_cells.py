@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -64,16 +64,23 @@ def test_choices_can_be_made_without_the_test_set(benchmark: Path, tiny_encoder:
     assert line["experiment"] == "t@pool"
 
 
-@pytest.mark.parametrize(("pool", "few"), [(None, False), (10, True), (100_000, False)])
-def test_what_is_scored_is_in_no_pool(pool: int | None, few: bool, benchmark: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("pool", "score_on", "aside"), [(None, "pool", 1000), (None, "pool", 50), (10, "pool", 50), (None, "test", 50)]
+)
+def test_what_is_scored_is_in_no_pool(
+    pool: int | None, score_on: Literal["pool", "test"], aside: int, benchmark: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from sequst.evaluation import evaluating
+    from sequst.experiments import cells
     from sequst.methods import running
 
-    learnt: list[Any] = []
+    known: list[Any] = []
+    unlabelled: list[Any] = []
     scored: list[Any] = []
 
     def train(labeled: list[Any], folder: Path, **given: Any) -> Any:
-        learnt.extend([*labeled, *given["dev"], *given["unlabeled"]])
+        known.extend([*labeled, *given["dev"]])
+        unlabelled.extend(given["unlabeled"])
         return SimpleNamespace(tagger=None)
 
     def evaluate(tagger: None, sentences: list[Any]) -> None:
@@ -82,12 +89,20 @@ def test_what_is_scored_is_in_no_pool(pool: int | None, few: bool, benchmark: Pa
 
     monkeypatch.setattr(running, "train", train)
     monkeypatch.setattr(evaluating, "evaluate", evaluate)
+    monkeypatch.setattr(cells, "SCORED_ON_POOL", aside)
     with pytest.raises(SequstError, match="enough"):
-        run_cell(Cell("t", "ours", 1, "sst", SHORT, shots=2, pool=pool, score_on="pool"), benchmark, "c")
-    assert not {id(each) for each in learnt} & {id(each) for each in scored}
-    all_ = read_part(benchmark, "ours", "train")
-    assert len(scored) >= 0.4 * len(all_)
-    assert (len(learnt) + len(scored) == len(all_)) is not few
+        run_cell(Cell("t", "ours", 1, "sst", SHORT, shots=2, pool=pool, score_on=score_on), benchmark, "c")
+    assert not {id(each) for each in (*known, *unlabelled)} & {id(each) for each in scored}
+    rest = len(read_part(benchmark, "ours", "train")) - len(known)
+    assert aside < rest / 2 or aside == 1000
+    left = {1000: rest // 2, 50: rest - 50}[aside] if score_on == "pool" else rest
+    assert len(unlabelled) == (pool or left)
+    assert len(scored) == (rest - left if score_on == "pool" else len(read_part(benchmark, "ours", "test")))
+
+
+def test_with_all_labelled_none_is_left_to_be_scored_on(benchmark: Path) -> None:
+    with pytest.raises(UsageError, match="none left to be scored on"):
+        run_cell(Cell("t", "ours", 1, recipe=SHORT, shots=None, score_on="pool"), benchmark, "c")
 
 
 def test_rounds_go_beside_the_results(benchmark: Path, tiny_encoder: str, tmp_path: Path) -> None:

@@ -117,6 +117,7 @@ def test_the_recipe_in_the_docs(write: Callable[..., Path]) -> None:
     [text] = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     cells = load_cells(str(write("mine.yaml", text)))
     assert {cell.method for cell in cells if cell.shots is None} == {"finetune"}  # the others would have nothing unlabelled
+    assert {cell.pool for cell in cells if cell.method == "sst"} == {4000, None}
     of = {method: {cell.recipe for cell in cells if cell.method == method} for method in ("finetune", "sequst")}
     assert len(of["finetune"]) == 1  # of variants that it does not look at one is enough
     assert len(of["sequst"]) == 2

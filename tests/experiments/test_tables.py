@@ -213,6 +213,7 @@ def test_pools_and_settings_tell_rows_apart() -> None:
     assert row(scores, "sst (4,000 unlabelled, settings one)", "ours")["conll03"] == "70.00 (1)"
     assert row(scores, "sst (4,000 unlabelled, settings other)", "ours")["conll03"] == "90.00 (1)"
     assert len(differences) == 3  # to each variant of the baseline
+    assert "unlabelled sentences at most, where a row's name says nothing else: 100, 4,000" in scores.notes
     finetune = [line("conll03", "finetune", 12, 50.0, pool=None), line("conll03", "finetune", 21, 70.0, pool=4000)]
     assert row(tables(finetune)[0], "finetune", "ours")["conll03"] == "60.00 ± 14.14 (2)"  # it has no use for a pool
 

@@ -21,7 +21,7 @@ from sequst.training.configuring import load_settings, recipe_names
 from sequst.training.settings import Settings
 
 SCORED_ON_POOL = 1000
-"""Sentences of the training set that are set aside to be scored on, at most half of those that are not labelled."""
+"""Sentences of the training set that are set aside to be scored on, at most half of those that are neither labelled nor dev."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Cell:
     pool: int | None = None
     """Cap on the unlabelled sentences; None for no cap."""
     score_on: Literal["test", "pool", "dev"] = "test"
-    """`pool`: on sentences of the training set that are neither labelled nor dev; `dev`: on the few-shot dev set. Choices are
-    made there, never on test."""
+    """`pool`: on sentences of the training set that are neither labelled, nor dev, nor in the pool; `dev`: on the few-shot dev
+    set. Choices are made there, never on test."""
     keep: tuple[str, ...] = ()
     """Findings to keep beside those that every cell has; see `findings`."""
 
@@ -94,6 +94,8 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple
     shuffled = random.Random(cell.seed).sample(rest, len(rest))
     left = max(len(rest) - SCORED_ON_POOL, len(rest) // 2) if cell.score_on == "pool" else len(rest)
     shuffled, aside = shuffled[:left], shuffled[left:]
+    if cell.score_on == "pool" and not aside:
+        raise UsageError("a cell whose labelled sentences are all there are has none left to be scored on; score_on: test")
     unlabeled = shuffled[: cell.pool] if find_method(cell.method).unlabeled else None
     settings = dataclasses.replace(cell.settings(device), keep_rounds=True)
     with tempfile.TemporaryDirectory() as folder, unsynced():

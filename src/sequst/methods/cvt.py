@@ -34,9 +34,7 @@ from sequst.training.seeds import derive
 
 def cvt(run: Run) -> Tagger:
     once = run.settings.teacher
-    twice = dataclasses.replace(
-        once, epochs=2 * once.epochs, min_steps=2 * once.min_steps, max_steps=2 * once.max_steps
-    )  # fmt: skip
+    twice = dataclasses.replace(once, epochs=2 * once.epochs, min_steps=2 * once.min_steps, max_steps=2 * once.max_steps)
     return learn_labelled(run, lambda tagger: CrossViews(run, tagger), twice)
 
 

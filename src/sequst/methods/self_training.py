@@ -314,7 +314,7 @@ def _diagnosis(
 def _warn_of_a_weak_student(run: Run, parts: Parts, student: Outcome, teacher_f1: float | None) -> None:
     if student.dev_f1 is None or teacher_f1 is None or student.dev_f1 >= teacher_f1 - FAR_BELOW:
         return
-    causes = f"it was trained too briefly ({student.steps} steps; student.epochs, student.min_steps)"
+    causes = f"it was trained too briefly ({student.steps} steps; student.epochs, student.min_steps, student.max_steps)"
     if isinstance(parts.loss, HuberisedCrossEntropy):
         causes += f", or robust.tau or robust.warmup is too small for {len(run.labels)} tags"
     run.progress.note(

@@ -24,7 +24,7 @@ class Phase:
     head_learning_rate: float = 2e-4
     """Peak learning rate of the head."""
     epochs: float = 5.0
-    """Passes over the data, unless `min_steps` asks for more."""
+    """Passes over the data, unless `min_steps` asks for more, or `max_steps` for less."""
     min_steps: int = 600
     """Steps to take at least: a few dozen sentences need many more than `epochs` passes."""
     max_steps: int = 0
@@ -419,18 +419,8 @@ _POSITIVE |= {"passes", "samples", "patience", "max_rounds", "epsilon", "step", 
 _POSITIVE |= {"teachers", "students", "sharpness"}
 _POSITIVE |= {"refresh", "smoothing", "retune", "layers", "hidden", "word_size", "character_size", "filters", "rate"}
 _SHARES = {"warmup", "dev_fraction", "dropout", "average", "memory", "hide", "swap"}
-_MAY_BE_ZERO = {
-    "min_steps",
-    "max_steps",
-    "weight_decay",
-    "evaluations",
-    "overlap",
-    "checkpoint_seconds",
-    "seed",
-    "weight",
-    "dev_shots",
-}
-_MAY_BE_ZERO |= {"entropy", "last_layers", "power", "optimism", "successions"}
+_MAY_BE_ZERO = {"min_steps", "weight_decay", "evaluations", "overlap", "checkpoint_seconds", "seed", "weight", "dev_shots"}
+_MAY_BE_ZERO |= {"entropy", "last_layers", "power", "optimism", "successions", "max_steps"}
 _ZERO_OR_FROM = {"tau": 1.0, "prior": 1e-3}
 
 
