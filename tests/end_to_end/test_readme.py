@@ -1187,30 +1187,52 @@ def test_the_goals_of_the_recipe_stand_beside_what_was_found() -> None:
 
 
 def test_the_page_on_the_recipe_says_what_more_text_brings() -> None:
-    told, harmed = recipe_section("Full pools"), 0
+    import statistics
+
+    from sequst.evaluation.paired import paired_test
+
+    told, apart, chances = recipe_section("Full pools"), [], []
     few, all_ = scores_of("best-10shot"), scores_of("best-full-pools")
     places = [each for each in SETS if each != "ontonotes"]
     assert set(all_) == {(each, method) for each in places for method in TAUGHT}
     for name, method in (("SST", "sst"), ("SeqUST", "sequst")):
         row = [found[each, method][12] for each in places for found in (few, all_)]
         assert f"| {name} | {' | '.join(f'{f1:.2f}' for f1 in row)} |" in told
-        harmed += sum(many < less for less, many in zip(row[::2], row[1::2], strict=True))
-    assert harmed == 9
-    assert "in nine pairs of ten" in told
+        apart.append([less - many for less, many in zip(row[::2], row[1::2], strict=True)])
+        chances.append(paired_test(row[::2], row[1::2]).p)
+    assert sum(less > 0 for some in apart for less in some) == 9
+    others = statistics.mean(less for some in apart for less in some[:-1])
+    assert places[-1] == "conll03"
+    assert (
+        f"F1 is less in nine pairs of ten, by {others:.1f} on average without CoNLL-03, and there by {apart[0][-1]:.1f} and "
+        f"{apart[1][-1]:.1f}." in told
+    )
+    assert f"within chance (p = {chances[0]:.2f} with SST, {chances[1]:.2f} with SeqUST)" in told
+
+    def of_round(name: str, kind: str, method: str, number: int, dataset: str) -> float:
+        return mean_finding(f"best-{name}", "rounds", kind, dataset, method=method, round=number, seed=12)
 
     def of_conll(name: str, kind: str, method: str, number: int) -> str:
-        found = mean_finding(name, "rounds", kind, "conll03", method=method, round=number, seed=12)
-        return f"{found:.1f}"
+        return f"{of_round(name, kind, method, number, 'conll03'):.1f}"
 
-    agreed = [of_conll(f"best-{name}", "agreement", method, 2) for name in ("10shot", "full-pools") for method in TAUGHT]
+    both = ("full-pools", "10shot")
+    more = []
+    for each in places[:-1]:
+        for method in TAUGHT:
+            many, less = (of_round(name, "agreement", method, 2, each) for name in both)
+            more.append(many - less)
+    assert [sum(each > 0 for each in more), len(more)] == [7, 8]
+    assert f"they agree more too in seven cases of eight, by {statistics.mean(more):.1f} points on average" in told
+
+    agreed = [of_conll(name, "agreement", method, 2) for name in ("10shot", "full-pools") for method in TAUGHT]
     assert "on {} % of the words with SST, {} with SeqUST, and on {} and {} of the larger pool's".format(*agreed) in told
     wrong = [
-        of_conll(f"best-{name}", "entity_error", method, number)
+        of_conll(name, "entity_error", method, number)
         for name in ("10shot", "full-pools")
         for method, number in (("sst", 1), ("sst", 5), ("sequst", 5))
     ]
     assert (
-        "from {} % in the first round to {} and {} in the last, and with all text from {} to {} and {} alone".format(*wrong)
+        "from {} % in the first round to {} and {} in the last, and with all text from {} only to {} and {}".format(*wrong)
         in told
     )
 
