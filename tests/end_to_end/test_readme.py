@@ -1237,6 +1237,40 @@ def test_the_page_on_the_recipe_says_what_more_text_brings() -> None:
     )
 
 
+def test_the_page_on_the_recipe_says_how_long_students_of_much_text_should_learn() -> None:
+    import statistics
+
+    from sequst.experiments.results import read_results
+
+    told = recipe_section("Full pools")
+    found: dict[tuple[int, int], dict[tuple[str, int], float]] = {}
+    for line in read_results(REPOSITORY / "results/screening-pools.jsonl"):
+        limit = re.findall(r"max_steps=(\d+)", line["recipe"])
+        as_many = "epochs=1" in line["recipe"] or line["pool"] == 4000  # as 4,000 sentences four times in batches of 32
+        steps = int(limit[0]) if limit else 500 if as_many else 1375
+        found.setdefault((line["pool"], steps), {})[line["dataset"], line["seed"]] = line["f1"]
+    runs = [(each, seed) for each in ("conll03", "snips") for seed in (12, 42)]
+    names = {
+        (4000, 250): "4,000 sentences, 250 steps",
+        (4000, 500): "4,000 sentences, 500 steps: four passes",
+        (11000, 500): "11,000 sentences, 500 steps",
+        (11000, 1375): "11,000 sentences, 1,375 steps: four passes",
+    }
+    for which, name in names.items():
+        cells = [f"{found[which][run]:.2f}" if run in found[which] else "" for run in runs]
+        assert " ".join(f"| {name} | {' | '.join(cells)} |".split()) in told
+
+    def gain(dataset: str, more: tuple[int, int], less: tuple[int, int]) -> float:
+        return statistics.mean(found[more][dataset, seed] - found[less][dataset, seed] for seed in (12, 42))
+
+    few, capped, passes = (4000, 500), (11000, 500), (11000, 1375)
+    by = [gain(each, more, few) for each in ("snips", "conll03") for more in (capped, passes)]
+    assert f"by {by[0]:.1f} points with as many steps and by {by[1]:.1f} with as many passes" in told
+    assert f"it is {by[2]:.1f} more and {-by[3]:.1f} less" in told
+    fewer = [gain(each, capped, passes) for each in ("conll03", "snips")]
+    assert f"gains {fewer[0]:.1f} on the one and loses {-fewer[1]:.1f} on the other" in told
+
+
 def test_the_page_on_the_recipe_says_what_other_methods_reach() -> None:
     import statistics
 
