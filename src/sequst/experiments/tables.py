@@ -109,8 +109,8 @@ def _scores_table(group: Group, scored: Scored, own_settings: Mapping[str, str])
         "the paper does not describe its BiLSTM" if group.encoder == BILSTM else "the paper's encoder is bert-base-uncased",
     ]
     if caps:
-        told = ", where a row's name says nothing else" if any("unlabelled" in method for method in _methods(scores)) else ""
-        notes.append(f"unlabelled sentences at most{told}: {', '.join(f'{cap:,}' for cap in sorted(caps))}")
+        named = ", where a row's name says nothing else" if any("unlabelled" in method for method in _methods(scores)) else ""
+        notes.append(f"unlabelled sentences at most{named}: {', '.join(f'{cap:,}' for cap in sorted(caps))}")
     if own_settings:
         notes.append(f"settings that not all methods have: {'; '.join(f'{row}: {told}' for row, told in own_settings.items())}")
     if len(bases) > 1:
