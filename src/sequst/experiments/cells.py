@@ -94,8 +94,7 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple
     shuffled = random.Random(cell.seed).sample(rest, len(rest))
     left = max(len(rest) - SCORED_ON_POOL, len(rest) // 2) if cell.score_on == "pool" else len(rest)
     shuffled, aside = shuffled[:left], shuffled[left:]
-    if cell.score_on == "pool" and not aside:
-        raise UsageError("a cell whose labelled sentences are all there are has none left to be scored on; score_on: test")
+    sentences = _scored_on(cell, data, dev, aside)
     unlabeled = shuffled[: cell.pool] if find_method(cell.method).unlabeled else None
     settings = dataclasses.replace(cell.settings(device), keep_rounds=True)
     with tempfile.TemporaryDirectory() as folder, unsynced():
@@ -103,7 +102,6 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple
             result = train(labeled, Path(folder) / "run", dev=dev, unlabeled=unlabeled, settings=settings)
         except PhaseStopped as stop:  # what is left of it goes with the folder
             raise SequstError(f"{stop.what}\n{stop.advice}") from None
-        sentences = _scored_on(cell, data, dev, aside)
         evaluation = evaluate(result.tagger, sentences)
         found = dict(look_into(Finished(result, settings, dev or [], unlabeled or [], sentences, evaluation), cell.keep))
     line = {
@@ -130,6 +128,8 @@ def _scored_on(cell: Cell, data: Path, dev: list[Sentence] | None, aside: list[S
         if dev is None:
             raise UsageError("a cell without shots has no few-shot dev set to be scored on")
         return dev
+    if cell.score_on == "pool" and not aside:
+        raise UsageError("a cell whose labelled sentences are all there are has none left to be scored on; score_on: test")
     return aside if cell.score_on == "pool" else read_part(data, cell.dataset, "test")
 
 
