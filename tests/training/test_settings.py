@@ -161,11 +161,11 @@ def test_hashes_of_old_results_stay() -> None:
 
 def test_what_an_earlier_version_kept_means_what_it_meant_then() -> None:
     kept = to_dict(load_settings(None, ["max_rounds=3", "student.epochs=7"], seed=5))
-    for name in ("successions", "abstain"):
+    for name in ("successions", "capitals", "abstain"):
         del kept[name]
     del kept["selection"]["doubtful"]
     found = from_saved(kept)
-    assert (found.successions, found.abstain, found.selection.doubtful) == (0.0, False, "kept")
+    assert (found.successions, found.capitals, found.abstain, found.selection.doubtful) == (0.0, 0.0, False, "kept")
     assert (found.max_rounds, found.student.epochs, found.student.hide) == (3, 7.0, Settings().student.hide)
     assert from_saved(to_dict(Settings())) == Settings()
     assert from_saved({"encoder": "bilstm"}).student.hide == 0.0  # before words were hidden
@@ -180,9 +180,12 @@ def test_what_changes_nothing_is_not_in_the_hash() -> None:
 
     assert same("head=crf", "successions=0.5")
     assert same("valid_tags=false", "successions=0.5")
+    assert same("encoder=bilstm", "capitals=0")
     assert same("calibrate=false", "abstain=false")
     assert same("abstain=false", "optimism=0")
     assert not same("valid_tags=true", "successions=0.5")
+    assert not same("valid_tags=false", "capitals=0")
+    assert not same("head=crf", "capitals=0")
     assert not same("calibrate=true", "abstain=false")
     assert not same("abstain=false selection.doubtful=dropped", "optimism=0")
 

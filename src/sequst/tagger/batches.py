@@ -30,6 +30,12 @@ class Rows(NamedTuple):
 
     words: Tensor  # (B, W) true where there is a word
     opens: Tensor  # (B,) true where the row begins with the first word of its sentence
+    written: Tensor | None = None  # (B, W) the way in which each word is written, where that is to count: see `capitals`
+
+    def repeated(self, copies: int) -> Rows:
+        """So many copies, one below the other."""
+        written = None if self.written is None else self.written.repeat(copies, 1)
+        return Rows(self.words.repeat(copies, 1), self.opens.repeat(copies), written)
 
 
 @dataclass(frozen=True)
@@ -49,10 +55,11 @@ class Batch:
     sizes: list[int]  # sub-words of each row
     places: Tensor  # (N,) where the owned words are in a flat batch: row x W + word
     spelling: Tensor | None = None  # (B, W, M) characters of each word, 0 where there is none
+    written: Tensor | None = None  # (B, W) the way in which each word is written, where that is to count
 
     @property
     def rows(self) -> Rows:
-        return Rows(self.word_mask, self.opens)
+        return Rows(self.word_mask, self.opens, self.written)
 
     def owned_of(self, values: Tensor) -> Tensor:
         """(N, ...): those of the owned words, row by row, from values of all words (B, W, ...); no GPU is waited for."""
@@ -61,6 +68,7 @@ class Batch:
     def padded(self, rows: int, length: int, pad: int) -> Batch:
         """With so many rows, sub-words and words at least; a row that is added has one word, which no one owns."""
         assert self.spelling is None, "characters are not padded"
+        assert self.written is None, "only what is learnt from is padded"
         more, longer = max(0, rows - len(self.input_ids)), max(0, length - self.input_ids.shape[1])
         wider = max(0, length - self.heads.shape[1])
 
@@ -104,6 +112,7 @@ class Batch:
             move(self.input_ids), move(self.attention_mask), move(self.heads), move(self.word_mask), move(self.owned),
             None if self.labels is None else move(self.labels), move(self.selected), move(self.opens), self.windows,
             self.lengths, self.sizes, move(self.places), None if self.spelling is None else move(self.spelling),
+            None if self.written is None else move(self.written),
         )  # fmt: skip
 
 
@@ -118,8 +127,10 @@ def collate(
     pad: int,
     labels: Sequence[Labels] | None = None,
     selected: Sequence[Sequence[bool]] | None = None,
+    written: Sequence[list[int]] | None = None,
 ) -> Batch:
-    """The batch of these rows of `windows`; `labels` and `selected` are per sentence, without `selected` all words count."""
+    """The batch of these rows of `windows`; `labels`, `selected` and the ways in which words are `written` are per sentence,
+    without `selected` all words count."""
     chosen = [windows[i] for i in rows]
     lengths = [len(window.heads) for window in chosen]
     input_ids, taken = padded([window.ids for window in chosen], pad)
@@ -142,6 +153,7 @@ def collate(
         torch.from_numpy(input_ids), torch.from_numpy(taken.astype(np.int64)), torch.from_numpy(heads),
         torch.from_numpy(word_mask), torch.from_numpy(owned), targets, counts, opens, rows, lengths,
         [len(window.ids) for window in chosen], torch.from_numpy(np.flatnonzero(owned)), _spellings(chosen, heads.shape[1]),
+        None if written is None else torch.from_numpy(padded([window.of(written) for window in chosen], 0)[0]),
     )  # fmt: skip
 
 

@@ -33,7 +33,19 @@ from sequst import Tagger
 prediction = Tagger.load("path/to/this/folder").predict("Your sentence here.")
 print(prediction.entities)
 ```"""
-_OWN = ("labels", "sequst", "settings", "history", "test", "calibration", "trust", "valid", "successions", "command")
+_OWN = {
+    "labels",
+    "sequst",
+    "settings",
+    "history",
+    "test",
+    "calibration",
+    "trust",
+    "command",
+    "valid",
+    "successions",
+    "capitals",
+}
 """What has a place of its own in the card, or none."""
 
 

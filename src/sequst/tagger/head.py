@@ -41,11 +41,14 @@ class Head(nn.Module):
     """Whether its loss asks a GPU for nothing, so that a step can be recorded."""
     mean: Tensor
     scale: Tensor
+    capitals: Tensor | None
+    """(1 + ways, C): what the way in which a word is written adds to the score of every tag, once words are tagged."""
 
     def __init__(self, hidden: int, labels: int, dropout: float, seed: int = 0) -> None:
         super().__init__()
         self.register_buffer("mean", torch.zeros(hidden))
         self.register_buffer("scale", torch.ones(hidden))
+        self.register_buffer("capitals", None, persistent=False)
         self.dropout = nn.Dropout(dropout)
         self.linear = nn.Linear(hidden, labels)
         with torch.no_grad():
@@ -79,6 +82,11 @@ class Head(nn.Module):
         """Hidden states (..., B, W, H) -> log probabilities (..., B, W, C)."""
         return self.log_probs(self.scores(hidden, dropout), rows)
 
+    def seen(self, scores: Tensor, rows: Rows) -> Tensor:
+        """The scores (..., B, W, C) with what capitals say, where they are to count. Nothing is learnt with these: see
+        `capitals`."""
+        return scores if self.capitals is None or rows.written is None else scores + self.capitals[rows.written]
+
     def chain(self, scores: Tensor, rows: Rows) -> Chain:
         """The distribution over tag sequences."""
         raise NotImplementedError
@@ -102,6 +110,8 @@ class Head(nn.Module):
         """Divide all scores by the temperature, for good."""
         for weight in self.parameters():
             weight.div_(temperature)
+        if self.capitals is not None:
+            self.capitals.div_(temperature)
 
     def folded(self) -> nn.Linear:
         """The one linear layer that gives the same scores from plain hidden states."""
@@ -152,7 +162,7 @@ class SoftmaxHead(Head):
         return self.links is not None
 
     def take_raw_tags(self) -> None:
-        self.links = self.forbidden_start = self._names = None
+        self.links = self.forbidden_start = self._names = self.capitals = None
         self.successions = {}
 
     def temper(self, temperature: float) -> None:
@@ -171,7 +181,7 @@ class SoftmaxHead(Head):
 
     def decode(self, scores: Tensor, rows: Rows) -> Decoded:
         """The raw argmax, or the best path of what IOB2 allows; in both the probabilities are those of words by themselves."""
-        log_probs = self.log_probs(scores, rows)
+        log_probs = self.log_probs(self.seen(scores, rows), rows)
         if self.links is None or self.forbidden_start is None:
             return Decoded(log_probs.argmax(-1), log_probs)
         chain = self.chain(log_probs, rows)
@@ -218,12 +228,12 @@ class CrfHead(Head):
     def log_probs(self, scores: Tensor, rows: Rows) -> Tensor:
         """Forward-backward marginals."""
         copies = scores.shape[:-3].numel()
-        each = Rows(rows.words.repeat(copies, 1), rows.opens.repeat(copies))
+        each = rows.repeated(copies)
         return log_marginals(self.chain(scores.flatten(0, -3), each)).view(scores.shape)
 
     def decode(self, scores: Tensor, rows: Rows) -> Decoded:
         """The best path, and the marginals of its tags."""
-        chain = self.chain(scores, rows)
+        chain = self.chain(self.seen(scores, rows), rows)
         return Decoded(viterbi(chain)[0], log_marginals(chain))
 
     def loss(self, scores: Tensor, labels: Tensor, rows: Rows) -> Tensor:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from sequst.corpus.sentence import Sentence
 from sequst.tagger.batches import Batch, collate
+from sequst.tagger.capitals import ways_of
 from sequst.tagger.cores import on_all_cores
 from sequst.tagger.forward import forward_of
 from sequst.tagger.planning import plan
@@ -49,9 +50,11 @@ class Words:
             some = self._sentences[begin : begin + chunk] if chunk else self._sentences
             windows = self._tagger.splitter.windows([sentence.words for sentence in some])
             lengths = [len(window.ids) for window in windows]
+            counts = self._tagger.head.capitals is not None
+            written = [ways_of(sentence.words) for sentence in some] if counts else None
             firsts = np.array([self.starts[begin + window.sentence] + window.first for window in windows], dtype=np.int64)
             for rows in plan(lengths, max_rows=len(lengths) or 1, max_tokens=max_tokens):
-                batch = collate(windows, rows, self._tagger.pad_id)
+                batch = collate(windows, rows, self._tagger.pad_id, written=written)
                 owned = batch.owned.numpy()
                 places = (firsts[rows, None] + np.arange(owned.shape[1]))[owned]
                 yield batch.to(self._tagger.device), places

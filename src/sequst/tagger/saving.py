@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from sequst.corpus.tags import OUTSIDE, is_tag, types_of
 from sequst.errors import SequstError, UsageError, shorten
 from sequst.files import atomic_folder, atomic_text, read_json, write_json
+from sequst.tagger import capitals, successions
 from sequst.tagger.bilstm import SHAPE, BiLstm
 from sequst.tagger.card import model_card
 from sequst.tagger.encoder import Encoder
 from sequst.tagger.head import HEADS, CrfHead, SoftmaxHead
 from sequst.tagger.pretrained import load_tokenizer, loading
-from sequst.tagger.successions import checked
 from sequst.tagger.tagger import Tagger
 from sequst.tagger.transformer import Transformer
 from sequst.tagger.trust import Trust
@@ -45,6 +45,7 @@ def save(tagger: Tagger, folder: str | Path, about: dict[str, Any]) -> None:
         "overlap": tagger.overlap,
         "labels": tagger.labels,
         "trust": tagger.trust.to_dict(),
+        "capitals": tagger.capitals,
     }
     with atomic_folder(folder, replaces=(FACTS,)) as temporary:
         tagger.encoder.save(temporary, tagger.head.folded())
@@ -87,7 +88,8 @@ def load(folder: str | Path) -> Tagger:
     tagger = Tagger(
         encoder, labels, classifier=classifier, max_length=facts["max_length"], overlap=facts["overlap"],
         head=facts["head"], constrained=facts["constrained"], valid=facts["valid"],
-        successions=_read(folder, "successions", facts["successions"], checked),
+        successions=_read(folder, "successions", facts["successions"], successions.checked),
+        capitals=_read(folder, "capitals", facts["capitals"], capitals.checked),
     )  # fmt: skip
     if isinstance(tagger.head, CrfHead):
         _load_chain(tagger.head, folder / CHAIN)
@@ -138,6 +140,7 @@ _DEFAULTS = {
     "constrained": True,
     "valid": False,
     "successions": {},
+    "capitals": {},
     "max_length": 128,
     "overlap": 16,
     "labels": [],

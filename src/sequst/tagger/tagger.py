@@ -13,6 +13,7 @@ from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import OUTSIDE, types_of
 from sequst.errors import SequstError, UsageError
 from sequst.tagger.batches import Batch
+from sequst.tagger.capitals import capital_scores, sees_capitals
 from sequst.tagger.encoder import Encoder
 from sequst.tagger.head import HEADS, CrfHead, Decoded, Head, SoftmaxHead
 from sequst.tagger.making import new_encoder
@@ -57,10 +58,11 @@ class Tagger(nn.Module):
         constrained: bool = True,
         valid: bool = False,
         successions: Mapping[str, float] | None = None,
+        capitals: Mapping[str, Sequence[float]] | None = None,
         classifier: nn.Linear | None = None,
     ) -> None:
         """`classifier` is a learnt one for the head to take over; `successions` are what `count_successions` makes of labelled
-        sentences, for a softmax head with `valid` tags to weigh."""
+        sentences, for a softmax head with `valid` tags to weigh, and `capitals` what `count_capitals` does, for either head."""
         super().__init__()
         self.labels = labels
         self.max_length, self.overlap = max_length, overlap
@@ -76,6 +78,8 @@ class Tagger(nn.Module):
             if head == "crf"
             else SoftmaxHead(encoder.width, len(labels), encoder.dropout, seed, labels if valid else None, successions)
         )
+        if capitals:
+            self.head.capitals = torch.from_numpy(capital_scores(capitals, labels)).float()
         if classifier is not None:
             self.head.unfold(classifier)
         self.eval()
@@ -85,14 +89,19 @@ class Tagger(nn.Module):
         cls, name: str, labels: list[str], *, max_length: int = 64, overlap: int = 16, seed: int = 0,
         head: str = "softmax", constrained: bool = True, valid: bool = False, text: Iterable[Sequence[str]] = (),
         shape: BiLstmShape | None = None, successions: Mapping[str, float] | None = None,
+        capitals: Mapping[str, Sequence[float]] | None = None,
     ) -> Tagger:  # fmt: skip
         """A tagger that has learnt nothing yet: on pretrained weights, of which the seed decides those that the checkpoint
-        lacks, or on a new `bilstm` of this shape that knows the words and characters of the text."""
+        lacks, or on a new `bilstm` of this shape that knows the words and characters of the text. `capitals` count where the
+        encoder does not see them."""
         encoder = new_encoder(name, labels, seed, text, shape or BiLstmShape())
-        return cls(
+        tagger = cls(
             encoder, labels, max_length=max_length, overlap=overlap, seed=seed, head=head, constrained=constrained, valid=valid,
-            successions=successions,
+            successions=successions, capitals=capitals,
         )  # fmt: skip
+        if capitals and sees_capitals(tagger.splitter):
+            tagger.head.capitals = None
+        return tagger
 
     @classmethod
     def load(
@@ -120,6 +129,14 @@ class Tagger(nn.Module):
     @property
     def device(self) -> torch.device:
         return self.head.linear.weight.device
+
+    @property
+    def capitals(self) -> dict[str, list[float]]:
+        """What the ways in which words are written say of every tag, as `count_capitals` has it; nothing where they do not
+        count."""
+        if self.head.capitals is None:
+            return {}
+        return dict(zip(self.labels, self.head.capitals[1:].T.tolist(), strict=True))
 
     @property
     def types(self) -> list[str]:

@@ -30,6 +30,10 @@ class Window:
     spelling: list[list[int]] | None = None
     """The characters of each of its words, where the encoder looks at them."""
 
+    def of(self, values: Sequence[list[int]]) -> list[int]:
+        """Those of its words, from values of the words of every sentence."""
+        return values[self.sentence][self.first : self.first + len(self.heads)]
+
 
 class Splitter:
     """Turns sentences into windows of at most `max_length` sub-words, `overlap` of which repeat the window before."""

@@ -21,6 +21,7 @@ from sequst.errors import SequstError
 from sequst.evaluation.evaluating import evaluate
 from sequst.files import write_bytes
 from sequst.tagger.batches import Batch
+from sequst.tagger.capitals import count_capitals
 from sequst.tagger.cores import on_all_cores
 from sequst.tagger.forward import forward_of
 from sequst.tagger.shape import BILSTM
@@ -98,6 +99,13 @@ class Run:
         found = count_successions((sentence.tags or () for sentence in self.data.labeled), self.labels)
         return {kind: strength * score for kind, score in found.items()} if strength else {}
 
+    @functools.cached_property
+    def capitals(self) -> dict[str, list[float]]:
+        """How the words of every tag are written in the labelled sentences, as much as it is to count."""
+        strength = self.settings.capitals
+        found = count_capitals(((sentence.words, sentence.tags or ()) for sentence in self.data.labeled), self.labels)
+        return {tag: [strength * score for score in scores] for tag, scores in found.items()} if strength else {}
+
     def new_tagger(self, *place: object) -> Tagger:
         """A tagger fresh from the pretrained weights; the head's first weights, and all of an encoder that is not pretrained,
         depend on the place (round, phase)."""
@@ -110,6 +118,7 @@ class Run:
             constrained=self.settings.crf.constrained,
             valid=self.settings.valid_tags,
             successions=self.successions,
+            capitals=self.capitals,
             seed=derive(self.settings.seed, *place, "head"),
             text=self.text,
             shape=self.settings.bilstm,

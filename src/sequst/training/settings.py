@@ -227,6 +227,9 @@ class Settings:
     successions: float = 1.0
     """Of a softmax head with `valid_tags`, how much it counts when tags are decoded which of them follow one another in the
     labelled sentences; 0 for not at all."""
+    capitals: float = 1.0
+    """With an encoder that does not see them, how much it counts when words are tagged how those of every tag are written in
+    the labelled sentences: with a capital, in capitals, small; 0 for not at all."""
     standardise: bool = True
     """Centre and scale the hidden states before the head with statistics of the labelled data."""
     dev_fraction: float = 0.0
@@ -348,7 +351,8 @@ class Settings:
         without |= set() if self.calibrate else {"abstain"}
         without |= set() if self.head == "softmax" and self.valid_tags else {"successions"}
         without |= {"head", "crf"} if self.head == "softmax" else set()
-        without |= {"bilstm"} if self.encoder != BILSTM else {"adapt"}  # it has no weights yet that could have read anything
+        # a bilstm has no weights yet that could have read anything, and sees capitals
+        without |= {"bilstm"} if self.encoder != BILSTM else {"adapt", "capitals"}
         without |= {"adaptation"} if not self.adapt or self.encoder == BILSTM else set()
         if self.pseudo_labels == "mean" and "pseudo_labels" not in unused:
             without.discard("uncertainty")  # whose passes the labels are the mean of
@@ -369,6 +373,7 @@ _YOUNGER: dict[type, dict[str, Any]] = {
         "swap_from": "text",
         "valid_tags": False,
         "successions": 0.0,
+        "capitals": 0.0,
         "abstain": False,
         "ensemble": Ensemble(teachers=1, students=1, memory=0.0),
     },
@@ -420,7 +425,7 @@ _POSITIVE |= {"teachers", "students", "sharpness"}
 _POSITIVE |= {"refresh", "smoothing", "retune", "layers", "hidden", "word_size", "character_size", "filters", "rate"}
 _SHARES = {"warmup", "dev_fraction", "dropout", "average", "memory", "hide", "swap"}
 _MAY_BE_ZERO = {"min_steps", "weight_decay", "evaluations", "overlap", "checkpoint_seconds", "seed", "weight", "dev_shots"}
-_MAY_BE_ZERO |= {"entropy", "last_layers", "power", "optimism", "successions", "max_steps"}
+_MAY_BE_ZERO |= {"entropy", "last_layers", "power", "optimism", "successions", "capitals", "max_steps"}
 _ZERO_OR_FROM = {"tau": 1.0, "prior": 1e-3}
 
 

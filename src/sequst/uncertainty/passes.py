@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sequst.errors import UsageError
-from sequst.tagger.batches import Batch, Rows
+from sequst.tagger.batches import Batch
 from sequst.tagger.forward import Forward
 from sequst.tagger.lean import Lean
 from sequst.tagger.masks import Masks
@@ -50,7 +50,8 @@ def _plain_passes(tagger: Tagger, batch: Batch, passes: int, seed: int, last_lay
     known = tagger.encoder.known_layers() if last_layers else None
     with mc_dropout(tagger, seed, None if known is None else [*known.last(last_layers), tagger.head]):
         for _ in range(passes):
-            yield tagger(batch).unsqueeze(0)
+            scores = tagger.head.scores(tagger.hidden(batch))
+            yield tagger.head.log_probs(tagger.head.seen(scores, batch.rows), batch.rows).unsqueeze(0)
 
 
 def _lean_passes(tagger: Tagger, lean: Lean, batch: Batch, passes: int, seed: int, last_layers: int) -> Iterator[Tensor]:
@@ -70,7 +71,6 @@ def _packed_passes(tagger: Tagger, packed: Packed, batch: Batch, passes: int, se
 
 def _log_probs(tagger: Tagger, batch: Batch, states: Tensor) -> Tensor:
     """(P, B, W, C) from the states that the head's linear layer is to see (P, B, W, H)."""
-    count = len(states)
-    rows = Rows(batch.word_mask.repeat(count, 1), batch.opens.repeat(count))
-    log_probs = tagger.head.log_probs(tagger.head.linear(states).float().flatten(0, 1), rows)
-    return log_probs.view(count, -1, *log_probs.shape[1:])
+    head, rows = tagger.head, batch.rows.repeated(len(states))
+    log_probs = head.log_probs(head.seen(head.linear(states).float().flatten(0, 1), rows), rows)
+    return log_probs.view(len(states), -1, *log_probs.shape[1:])

@@ -16,7 +16,8 @@ from sequst.corpus.generated import generate
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.writing import write_conll
 from sequst.errors import SequstError, UsageError
-from sequst.tagger.tagger import Tagger
+from sequst.tagger.capitals import count_capitals
+from sequst.tagger.tagger import Tagger, labels_of
 from sequst.tagger.trust import Trust
 
 pytest.importorskip("onnx")
@@ -34,24 +35,27 @@ ODD = [
     Sentence(("New York", "é")),
 ]
 SENTENCES = [*generate(pool=1000, test=1).pool, *ODD]
+CAPITALS = count_capitals(((s.words, s.tags or ()) for s in SENTENCES[:30]), labels_of(SENTENCES[:1000]))
 HEADS: dict[str, dict[str, Any]] = {
     "softmax": {},
     "valid": {"valid": True},
     "successions": {"valid": True, "successions": {"O B": -1.5, "B I": 2.0, "B same": -4.0, "I I": 1.0, "I other": -1.0}},
+    "capitals": {"valid": True, "capitals": CAPITALS},
     "crf": {"head": "crf"},
+    "crf with capitals": {"head": "crf", "capitals": CAPITALS},
     "free crf": {"head": "crf", "constrained": False},
 }
 
 
 def test_raw_tags(make_tagger: MakeTagger, tiny_encoder: str, tmp_path: Path, sequst: Cli) -> None:
-    for head in ("valid", "crf"):
+    for head in ("capitals", "crf"):
         tagger = make_tagger(tiny_encoder, **HEADS[head])
         tagger.save(tmp_path / head)
         export(tagger, tmp_path / f"{head}-onnx")
     (tmp_path / "in.txt").write_text("".join(" ".join(sentence.words) + "\n" for sentence in SENTENCES[:200]))
     found = [
         sequst("predict", folder, "in.txt", "--format", "conll", *more, cwd=tmp_path).stdout
-        for folder in ("valid", "valid-onnx")
+        for folder in ("capitals", "capitals-onnx")
         for more in ([], ["--raw-tags"])
     ]
     assert found[0] == found[2] != found[1] == found[3]
@@ -99,6 +103,7 @@ def test_a_thousand_sentences_have_the_same_tags(
     encoder: str, head: str, encoders: dict[str, str], make_tagger: MakeTagger, tmp_path: Path
 ) -> None:
     tagger = make_tagger(encoders[encoder], **HEADS[head])
+    assert bool(tagger.capitals) == ("capitals" in HEADS[head])
     tagger.trust = Trust(1.7, -0.3, ((tagger.types[0], 0.5),), least=0.4 if head == "successions" else 0.0)
     expected: Any = tagger.predict(SENTENCES)
     export(tagger, tmp_path / "onnx")

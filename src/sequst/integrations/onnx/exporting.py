@@ -66,6 +66,7 @@ def export(tagger: Tagger, folder: str | Path) -> None:
         pad=tagger.pad_id,
         trust=tagger.trust,
         transitions=transitions is not None,
+        capitals=tagger.capitals,
     )
     with atomic_folder(folder, replaces=(FACTS, GRAPH)) as temporary:
         _write_graph(tagger, temporary / GRAPH)

@@ -3,18 +3,19 @@
 model.onnx               from sub-words to the scores of words
 tokenizer.json           what cuts words, for the library `tokenizers`
 transitions.safetensors  of a CRF, or of tags that IOB2 allows; else it is not there
-sequst.json              the labels, the windows, how confidences are made
+sequst.json              the labels, the windows, what capitals say, how confidences are made
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from sequst.errors import SequstError, UsageError
 from sequst.files import read_json, write_json
+from sequst.tagger.capitals import checked
 from sequst.tagger.trust import Trust
 from sequst.tagger.windows import SpecialTokens
 
@@ -49,6 +50,8 @@ class Facts:
     trust: Trust
     transitions: bool
     """Whether the file of them belongs there: without it, tags would be others."""
+    capitals: Mapping[str, Sequence[float]]
+    """What the ways in which words are written say of every tag, where they count: see `sequst.tagger.capitals`."""
 
     def save(self, folder: Path, about: dict[str, Any]) -> None:
         """Beside what else is to be known `about` the tagger."""
@@ -70,6 +73,7 @@ class Facts:
                 pad=int(found["pad"]),
                 trust=Trust.from_dict(found["trust"]),
                 transitions=bool(found.get("transitions", there or found["head"] == "crf")),  # older exports do not say it
+                capitals=checked(found.get("capitals", {})),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise SequstError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from sequst.errors import SequstError, UsageError, shorten
 from sequst.extras import needed
 from sequst.integrations.onnx.decoding import Transitions, decode
 from sequst.integrations.onnx.folder import GRAPH, TOKENIZER, TRANSITIONS, Facts, is_exported
+from sequst.tagger.capitals import capital_scores, ways_of
 from sequst.tagger.planning import padded, plan
 from sequst.tagger.prediction import CHUNK, NO_RAW_TAGS, Prediction, as_sentences
 from sequst.tagger.windows import BackendSplitter, Window
@@ -34,6 +36,7 @@ class OnnxTagger:
         self.precision = facts.precision
         self._marginal = facts.head == "crf"
         self._pad, self._graph, self._splitter, self._transitions = facts.pad, graph, splitter, transitions
+        self._capitals = capital_scores(facts.capitals, facts.labels) if facts.capitals else None
 
     @classmethod
     def load(cls, folder: str | Path, raw_tags: bool = False, min_confidence: float | None = None) -> OnnxTagger:
@@ -52,7 +55,9 @@ class OnnxTagger:
             raise
         except Exception as error:  # tokenizers and safetensors have exceptions of their own
             raise SequstError(f"cannot load the model in {folder}: {error}; export it again") from error
-        tagger = cls(facts, graph, splitter, None if raw_tags else transitions)
+        if raw_tags:
+            facts, transitions = dataclasses.replace(facts, capitals={}), None
+        tagger = cls(facts, graph, splitter, transitions)
         tagger.trust = tagger.trust.asked_for(raw_tags, min_confidence)
         return tagger
 
@@ -89,9 +94,12 @@ class OnnxTagger:
         confidences = np.zeros(starts[-1], dtype=np.float32)
         windows = self._splitter.windows([sentence.words for sentence in sentences])
         lengths = [len(window.ids) for window in windows]
+        written = None if self._capitals is None else [ways_of(sentence.words) for sentence in sentences]
         for rows in plan(lengths, max_rows=len(lengths) or 1, max_tokens=TOKENS):
             chosen = [windows[i] for i in rows]
             scores, words = self._graph.scores(chosen, self._pad)
+            if self._capitals is not None and written is not None:
+                scores += self._capitals[padded([window.of(written) for window in chosen], 0)[0]]
             opens = np.array([window.first == 0 for window in chosen])
             found, sure = decode(scores, words, opens, self._transitions, self._marginal)
             for row, window in enumerate(chosen):

@@ -1,0 +1,103 @@
+"""How words are written, for encoders that do not see it: counted in labelled sentences, and weighed when others are tagged.
+
+An uncased encoder reads `Turkey` and `turkey` as one word. What it says of a word, p(tag | text), knows nothing of capitals, so
+they are evidence of their own: p(tag | text, way) is as p(tag | text) times p(way | tag), the way in which the word is written.
+The second is counted in the labelled sentences, of the first word of a sentence and of others apart, for the first has a
+capital anyway. Where a sentence has no capitals, or nothing else, its words are written in no way that tells anything, and
+neither is a word without letters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sequst.tagger.windows import Splitter
+
+_FORMS = ("CAPITALS", "Capital", "inCapital", "small")
+WAYS = tuple(f"{place}{form}" for place in ("", "first ") for form in _FORMS)
+"""Ways to write a word, by their number from 1 on; 0 is none that tells anything."""
+SEEN_MORE = 2.0
+"""How much the words of all tags with a letter (B, I, O) count among those of one, and all words among those with a letter."""
+HALF = 0.5
+"""Added to how often each way comes."""
+
+
+def ways_of(words: Sequence[str]) -> list[int]:
+    """The way in which every word of a sentence is written."""
+    letters = "".join(words)
+    if letters == letters.lower() or letters == letters.upper():
+        return [0] * len(words)
+    ways, place = [], len(_FORMS)
+    for word in words:
+        form = _form(word)
+        ways.append(form + place if form else 0)
+        place = 0 if form else place  # quotes and numbers do not begin a sentence
+    return ways
+
+
+def _form(word: str) -> int:
+    """By its number from 1 on; 0 of what has no letters that could be large or small."""
+    capitals = [letter.isupper() for letter in word if letter.isupper() or letter.islower()]
+    if not capitals:
+        return 0
+    if all(capitals) and len(capitals) > 1:
+        return 1
+    return 2 if capitals[0] else 3 if any(capitals) else 4
+
+
+def sees_capitals(splitter: Splitter) -> bool:
+    """Whether a word is another to the encoder when it is written with capitals."""
+    small, large = splitter.windows([("word",), ("WORD",)])
+    return (small.ids, small.spelling) != (large.ids, large.spelling)
+
+
+def count_capitals(sentences: Iterable[tuple[Sequence[str], Sequence[str]]], labels: Sequence[str]) -> dict[str, list[float]]:
+    """{tag: log of how often its words are written in each way, over how often words are}, from words and their tags; nothing
+    where no way of writing tells anything.
+
+    A few dozen sentences say little of one tag, so each is drawn towards all that have its letter, and these towards all words.
+    """
+    counts = Counter((tag, way) for words, tags in sentences for tag, way in zip(tags, ways_of(words), strict=True) if way > 0)
+    if not counts:
+        return {}
+    of_tag = np.array([[counts[label, way] for way in range(1, len(WAYS) + 1)] for label in labels], dtype=np.float64)
+    letters = np.array([label[0] for label in labels])
+    found = np.zeros_like(of_tag)
+    for place in (slice(0, len(_FORMS)), slice(len(_FORMS), len(WAYS))):
+        ways = of_tag[:, place]  # (C, forms)
+        usual = ways.sum(0) + HALF
+        usual /= usual.sum()
+        of_letter = np.stack([ways[letters == letter].sum(0) for letter in letters])
+        towards = _drawn(of_letter, usual)
+        found[:, place] = np.log(_drawn(ways, towards) / usual)
+    return {label: scores.tolist() for label, scores in zip(labels, found, strict=True)}
+
+
+def _drawn(counts: NDArray[np.float64], towards: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(C, forms): shares, with `SEEN_MORE` words of other shares among those that were counted."""
+    shares: NDArray[np.float64] = (counts + SEEN_MORE * towards) / (counts.sum(-1, keepdims=True) + SEEN_MORE)
+    return shares
+
+
+def capital_scores(found: Mapping[str, Sequence[float]], labels: Sequence[str]) -> NDArray[np.float64]:
+    """(1 + ways, C): what is added to the score of every tag of a word that is written so."""
+    nothing = [0.0] * len(WAYS)
+    return np.array([[0.0, *found.get(label, nothing)] for label in labels]).T
+
+
+def checked(found: Mapping[str, object]) -> dict[str, list[float]]:
+    """What `count_capitals` gave, read from a file; a ValueError for anything else."""
+    for scores in found.values():
+        if not (isinstance(scores, list) and len(scores) == len(WAYS)):
+            raise ValueError("not what sequst writes")
+        if not all(isinstance(score, int | float) and math.isfinite(score) for score in scores):
+            raise ValueError("not what sequst writes")
+    return {label: [float(score) for score in scores] for label, scores in found.items()}  # type: ignore[attr-defined]
