@@ -51,6 +51,7 @@ OF_TEACHER = (
     "overlap",
     "valid_tags",
     "successions",
+    "capitals",
     "teacher",
     "adapt",
     "adaptation",

@@ -532,7 +532,7 @@ def test_the_page_on_the_recipe_says_what_each_change_brings(name: str, runs: in
 
 
 def test_the_picture_of_changes_is_of_the_results() -> None:
-    names = ("screening", "screening-more", "screening-draws", "screening-rest", "best-parts")
+    names = ("screening", "screening-more", "screening-draws", "screening-rest", "best-parts", "screening-selection")
     figure = benchmark("effects").figure_of({name: effects_of(name) for name in names})
     assert (REPOSITORY / "docs/images/effects.csv").read_text(encoding="utf-8") == figure.csv()
     page = (REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8")
@@ -780,6 +780,112 @@ def test_the_page_on_the_recipe_says_what_three_changes_bring_together() -> None
     weights = [row["error"] ** -2 for row in long]
     mean = sum(weight * row["effect"] for weight, row in zip(weights, long, strict=True)) / sum(weights)
     assert f"both together say {mean:.2f} ± {sum(weights) ** -0.5:.2f}" in told
+
+
+def test_the_page_on_the_recipe_says_what_is_drawn_and_when(tmp_path: Path) -> None:
+    from sequst.experiments.results import read_results
+
+    told = recipe_section("What is drawn, and when")
+    ece = {row["change"]: row for row in effects_of("screening-selection", ECE)[1]}
+    runs, effects = effects_of("screening-selection")
+    assert f"{runs} of 48 runs" in told
+    path = REPOSITORY / "results/screening-selection.jsonl"
+    (tmp_path / "some.jsonl").write_text(
+        "".join(line for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if "robust.warmup=0" not in line)
+    )
+    count, some = benchmark("effects").tables_of(tmp_path / "some.jsonl")[LAST]
+    assert f"the {count} runs with cross-entropy first" in told
+    of_some = {row["change"]: f"{row['effect']:+.2f} ± {row['error']:.2f}" for row in some}
+    for row in effects:
+        name, errors = row["change"], ece[row["change"]]
+        cells = (f"{row['effect']:+.2f} ± {row['error']:.2f}", f"{row['p']:.3f}", of_some.get(name, ""))
+        last = f"{errors['effect']:+.2f} ± {errors['error']:.2f}"
+        assert " ".join(f"| `{name}` | {' | '.join(cells)} | {last} |".split()) in told
+    by_change = {row["change"]: row for row in effects}
+    two = [next(row for row in rows if row["change"] == "ensemble.students=2") for rows in (some, effects)]
+    ratios = [row["effect"] / row["error"] for row in two]
+    assert f"{ratios[0]:.1f} standard errors in a table that was not planned, {ratios[1]:.1f} in the one that was" in told
+    page = (REPOSITORY / "docs/concepts/recipe.md").read_text(encoding="utf-8")
+    students = by_change["ensemble.students=2"]
+    assert f"[{students['effect']:+.2f} ± {students['error']:.2f} for twice the steps]" in page
+    lines = read_results(path)
+    found = {
+        name: [f"{line['f1']:.2f}" for line in lines if line["dataset"] == name and "robust.warmup=0" in line["recipe"]]
+        for name in ("ontonotes", "conll03")
+    }
+    assert found["ontonotes"] == ["75.39"] * 4
+    assert len(found["conll03"]) == 4
+    worst, *others = sorted(found["conll03"])
+    assert f"the worst of CoNLL-03, {worst}, has it too, and the three others have {float(others[0]):.0f} to" in told
+    assert min(line["f1"] for line in lines if line["dataset"] == "conll03") == pytest.approx(float(worst), abs=0.01)
+    assert float(worst) < min(line["f1"] for line in lines if line["dataset"] == "conll03" and line["f1"] > 70)
+
+
+def test_the_page_on_the_recipe_says_what_capitals_bring() -> None:
+    import statistics
+
+    from sequst.experiments.results import read_results
+
+    told = recipe_section("Capitals")
+    sets = ("conll03", "ontonotes")
+    names = {"finetune": "fine-tuning", "sst": "SST", "sequst": "SeqUST"}
+
+    def gain(pairs: list[tuple[float, float]]) -> str:
+        more = [after - before for before, after in pairs]
+        return f"{statistics.mean(more):+.2f} ± {statistics.stdev(more) / len(more) ** 0.5:.2f}"
+
+    def row(name: str, pairs: dict[str, list[tuple[float, float]]]) -> str:
+        means = [f"{statistics.mean(column):.2f}" for each in sets for column in zip(*pairs[each], strict=True)]
+        return f"| {name} | {' | '.join(means)} | {gain([pair for each in sets for pair in pairs[each]])} |"
+
+    held_out: dict[tuple[str, str, int], dict[bool, float]] = {}
+    for line in read_results(REPOSITORY / "results/screening-capitals.jsonl"):
+        cell = (line["method"], line["dataset"], line["seed"])
+        held_out.setdefault(cell, {})["capitals=1" in line["recipe"]] = line["f1"]
+    assert len(held_out) == 18
+    plain = scores_of("best-10shot")
+    mpnet = [line for line in read_results(REPOSITORY / "results/capitals.jsonl") if line["encoder"] == "mpnet"]
+    for method, name in names.items():
+        pairs = {
+            each: [(found[False], found[True]) for cell, found in held_out.items() if cell[:2] == (method, each)]
+            for each in sets
+        }
+        assert row(name, pairs) in told
+        pairs = {
+            each: [
+                (plain[each, method][line["seed"]], line["f1"])
+                for line in mpnet
+                if (line["experiment"], line["method"], line["dataset"]) == ("best-10shot", method, each)
+            ]
+            for each in sets
+        }
+        assert [len(found) for found in pairs.values()] == [5, 5]
+        assert row(name, pairs) in told
+    every = gain([(found[False], found[True]) for found in held_out.values()])
+    assert f"Over all 18 pairs that is {every.removeprefix('+')}" in told
+    more = [
+        line["f1"] - plain["ontonotes", line["method"]][line["seed"]]
+        for line in mpnet
+        if (line["experiment"], line["dataset"]) == ("best-10shot", "ontonotes")
+    ]
+    assert (
+        f"by {statistics.mean(more):.1f} in the mean of five seeds, in {sum(each > 0 for each in more)} of {len(more)} pairs"
+        in told
+    )
+    whole = {line["dataset"]: line["f1"] for line in mpnet if line["experiment"] == "best-full-data"}
+    before = scores_of("best-full-data")
+    ends = " | ".join(f"{f1:.2f}" for each in sets for f1 in (before[each, "finetune"][12], whole[each]))
+    assert f"| all of the training set, one seed | {ends} | |" in told
+    pools = {line["method"]: line["f1"] for line in mpnet if line["experiment"] == "best-full-pools"}
+    few = {
+        line["method"]: line["f1"]
+        for line in mpnet
+        if (line["dataset"], line["seed"], line["shots"]) == ("conll03", 12, 10) and line["pool"]
+    }
+    assert (
+        f"SST goes from {few['sst']:.2f} to {pools['sst']:.2f} and SeqUST from {few['sequst']:.2f} to {pools['sequst']:.2f}"
+        in recipe_section("Full pools")
+    )
 
 
 def test_the_page_on_the_recipe_says_what_each_part_of_the_defaults_brings() -> None:

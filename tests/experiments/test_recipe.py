@@ -18,7 +18,7 @@ SHIPPED = {
     "full-data", "main-10shot", "best-10shot", "20shot", "50shot", "100shot", "ablation", "data-efficiency",
     "selection-error", "base-encoders", "rounds", "hyperparameters", "representations", "cases", "smoke", "screening",
     "screening-more", "screening-draws", "screening-draws-mirrored", "screening-rest", "screening-reading",
-    "screening-together", "screening-doubts", "study", "best-full-data", "best-ablation", "best-full-pools", "best-parts",
+    "screening-capitals", "screening-doubts", "study", "best-full-data", "best-ablation", "best-full-pools", "best-parts",
     "best-parts-mirrored", "screening-selection", "screening-selection-mirrored",
     "screening-weighed", "screening-pools",
 }  # fmt: skip

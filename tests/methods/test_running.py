@@ -69,7 +69,7 @@ def files(split: Split, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_directory_has_what_it_says(files: Path, tiny_encoder: str, tmp_path: Path) -> None:
     sources = {"dev": files / "dev.conll", "test": files / "unlabeled.conll"}
-    result = train(files / "labeled.conll", tmp_path / "run", **sources, encoder=tiny_encoder, teacher=SHORT, abstain=False)
+    result = train(files / "labeled.conll", tmp_path / "run", **sources, encoder=tiny_encoder, teacher=SHORT)
     left = {path.name for path in (tmp_path / "run").iterdir()}
     assert left - {".lock"} == {"settings.yaml", "run.json", "inputs", "metrics.jsonl", "model", "report.html", "summary.json"}
     assert [line["step"] for line in metrics(tmp_path / "run")] == [6, 12, 18, 24]
@@ -233,7 +233,7 @@ def test_a_run_of_an_earlier_version_goes_on_as_it_began(split: Split, tiny_enco
     result = train(split.labeled, tmp_path / "run", dev=split.dev, encoder=tiny_encoder, teacher=quick)
     path = result.path / "settings.yaml"
     kept = yaml.safe_load(path.read_text())
-    assert [kept.pop(name) for name in ("successions", "capitals", "abstain")] == [1.0, 1.0, True]
+    assert [kept.pop(name) for name in ("successions", "capitals", "abstain")] == [1.0, 0.0, True]
     path.write_text(yaml.safe_dump(kept))
     settings = RunDirectory(result.path).settings()
     assert (settings.successions, settings.capitals, settings.abstain) == (0.0, 0.0, False)

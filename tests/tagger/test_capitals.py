@@ -6,6 +6,7 @@ import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -22,11 +23,15 @@ from sequst.tagger.predicting import label_words
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.beliefs import form_beliefs
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 NAMES = ["O", "B-X", "I-X", "B-Y", "I-Y"]
 TAUGHT = [
     (("Is", "Anna", "Bell", "in", "Rome", "?"), ("O", "B-X", "I-X", "O", "B-Y", "O")),
     (("Rome", "sees", "Anna"), ("B-Y", "O", "B-X")),
 ]
+TEXT = [words for words, _ in TAUGHT]
 
 
 @pytest.mark.parametrize(
@@ -39,6 +44,10 @@ TAUGHT = [
         ("SOCCER - JAPAN WIN 2-1", [None] * 5),  # a headline: nothing is small, so no capital tells anything
         ("show me flights to boston", [None] * 5),  # nor does a small letter where there are no others
         ("Ünal liebt 東京 straße", ["first Capital", "small", None, "small"]),
+        ("東京 Tower is", [None, "Capital", "small"]),  # a word of no such letters begins a sentence too
+        ("ǅungla je", ["first Capital", "small"]),
+        ("He left . The dog", ["first Capital", "small", None, "first Capital", "small"]),
+        ('Why ? " It is', ["first Capital", None, None, "first Capital", "small"]),
         ("", []),
     ],
 )
@@ -51,7 +60,7 @@ def test_every_word_has_a_way_or_none(words: list[str]) -> None:
     ways = ways_of(words)
     assert len(ways) == len(words)
     assert all(0 <= way <= len(WAYS) for way in ways)
-    assert sum(way > len(WAYS) // 2 for way in ways) <= 1  # the first, if any
+    assert sum(way > len(WAYS) // 2 for way in ways) <= 1 + sum(word in (".", "!", "?") for word in words)
 
 
 def test_they_are_counted_by_hand() -> None:
@@ -59,28 +68,29 @@ def test_they_are_counted_by_hand() -> None:
     assert list(found) == NAMES
     later = dict(zip(WAYS[:4], zip(*(found[name][:4] for name in NAMES), strict=True), strict=True))
     # not first: O has "in", "sees" (small); B-X "Anna", "Anna"; I-X "Bell"; B-Y "Rome": 4 with a capital, 2 small, ? is nothing
-    usual = {"CAPITALS": 0.5 / 8, "Capital": 4.5 / 8, "inCapital": 0.5 / 8, "small": 2.5 / 8}
-    of_b = {form: ((3 if form == "Capital" else 0) + 2 * share) / 5 for form, share in usual.items()}
-    of_o = {form: ((2 if form == "small" else 0) + 2 * share) / 4 for form, share in usual.items()}
+    usual = {"Capital": 4.5 / 8, "small": 2.5 / 8}
     for form, share in usual.items():
-        expected = ((2 if form == "Capital" else 0) + 2 * of_b[form]) / 4
-        assert later[form][1] == pytest.approx(math.log(expected / share)), form
-        expected = ((2 if form == "small" else 0) + 2 * of_o[form]) / 4
-        assert later[form][0] == pytest.approx(math.log(expected / share)), form
+        capital = form == "Capital"
+        other = ((1 if capital else 0) + 2 * share) / 3  # of B-, the one that is not B-X
+        assert later[form][1] == pytest.approx(math.log(((2 if capital else 0) + 2 * other) / 4 / share)), form
+        assert later[form][0] == pytest.approx(math.log(((0 if capital else 2) + 2 * share) / 4 / share)), form  # no other O
+    assert later["CAPITALS"] == later["inCapital"] == (0.0,) * 5  # no word is written so
     # first: O has "Is", B-Y "Rome"; I-Y has no words at all, and neither has I-
     assert found["I-Y"][4:] == pytest.approx([0.0] * 4)
     assert found["I-Y"][1] == pytest.approx(math.log((1 + 2 * 4.5 / 8) / 3 / (4.5 / 8)))  # as I-, which has "Bell"
 
 
 def test_shares_are_shares() -> None:
-    found = np.array(list(count_capitals(TAUGHT, NAMES).values()))
-    counts = np.zeros(len(WAYS))
-    for words, _ in TAUGHT:
-        for way in ways_of(words):
-            counts[way - 1] += way > 0
-    for place in (slice(0, 4), slice(4, 8)):
-        usual = (counts[place] + 0.5) / (counts[place] + 0.5).sum()
-        assert (np.exp(found[:, place]) * usual).sum(-1) == pytest.approx(np.ones(len(NAMES)))
+    """Where words are written in all ways, those of every tag are a distribution."""
+    everything = [
+        (("USA", "iPad", "Rome", "is"), ("B-X", "B-Y", "I-Y", "O")),
+        (("He", "USA", "iPad", "Rome", "is"), ("O",) * 5),
+    ]
+    found = np.array(list(count_capitals(everything, NAMES).values()))[:, :4]
+    counts = np.bincount([way for words, _ in everything for way in ways_of(words)], minlength=9)[1:5]
+    assert (counts > 0).all()
+    usual = (counts + 0.5) / (counts + 0.5).sum()
+    assert (np.exp(found) * usual).sum(-1) == pytest.approx(np.ones(len(NAMES)))
 
 
 def test_where_nothing_is_told_nothing_is_counted() -> None:
@@ -135,37 +145,50 @@ def test_a_temperature_changes_no_tag(kind: str) -> None:
     assert not torch.allclose(before.log_probs, after.log_probs)
 
 
-def test_nothing_is_learnt_with_them() -> None:
-    head = head_of("softmax")
+@pytest.mark.parametrize("kind", ["softmax", "crf"])
+def test_nothing_is_learnt_with_them(kind: str) -> None:
+    head = head_of(kind)
     labels = torch.tensor([[1, 0, 3]])
-    scores = torch.randn(1, 3, len(NAMES), generator=torch.Generator().manual_seed(1))
-    words, opens = torch.ones(1, 3, dtype=torch.bool), torch.tensor([True])
-    ways = torch.tensor([ways_of(["Anna", "saw", "Rome"])])
-    assert torch.equal(head.loss(scores, labels, Rows(words, opens, ways)), head.loss(scores, labels, Rows(words, opens)))
+    hidden = torch.randn(1, 3, 8, generator=torch.Generator().manual_seed(1))
+    scores, blind = head.scores(hidden), Rows(torch.ones(1, 3, dtype=torch.bool), torch.tensor([True]))
+    rows = blind._replace(written=torch.tensor([ways_of(["Anna", "saw", "Rome"])]))
+    assert torch.equal(head.loss(scores, labels, rows), head.loss(scores, labels, blind))
+    assert torch.equal(head(hidden, rows), head(hidden, blind))
 
 
 @pytest.mark.parametrize("kind", ["softmax", "crf"])
-def test_a_tagger_looks_at_them(kind: str, tiny_encoder: str) -> None:
+def test_a_tagger_looks_at_them(kind: str, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All ways of going through a tagger say the same, windows and passes of MC dropout included."""
     capitals = {name: [3.0 * score for score in scores] for name, scores in count_capitals(TAUGHT, NAMES).items()}
     make = {"head": kind, "valid": True, "seed": 4, "max_length": 16, "overlap": 4}
     blind, seeing = (Tagger.from_encoder(tiny_encoder, NAMES, capitals=more, **make) for more in (None, capitals))
-    large = Sentence(("Anna", "saw", "Rome", "and", "sang") * 6)
+    written = np.random.default_rng(5).integers(0, 3, 30)  # in no order: a word of another place is written otherwise
+    large = Sentence(tuple(("saw", "Rome", "NATO")[way] for way in written))
     small = Sentence(tuple(word.lower() for word in large.words))
     assert len(seeing.splitter.windows([large.words])) > 1
     of_small, of_large = label_words(seeing, [small]), label_words(seeing, [large])
     assert np.array_equal(of_small.confidences, label_words(blind, [small]).confidences)
     assert np.array_equal(label_words(blind, [large]).confidences, label_words(blind, [small]).confidences)
     assert not np.array_equal(of_small.confidences, of_large.confidences)
-    plain = form_beliefs(seeing, [large], passes=0, seed=1, probabilities="plain")
-    assert plain.plain_confidence == pytest.approx(of_large.confidences, abs=1e-5)
-    seeing.eval()
+    plain, text = (form_beliefs(t, [large], passes=0, seed=1, probabilities="plain").probabilities for t in (seeing, blind))
+    assert plain is not None
+    assert text is not None
+    if kind == "softmax":  # each word by itself: the text's word for it times what its way says, whichever window owns it
+        raised = text * np.exp(capital_scores(capitals, NAMES)[ways_of(large.words)])
+        assert plain == pytest.approx(raised / raised.sum(-1, keepdims=True), abs=1e-5)
     for module in seeing.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
-    passes = form_beliefs(seeing, [large], passes=3, seed=1, probabilities="mean")
-    assert plain.probabilities is not None
-    assert passes.probabilities == pytest.approx(plain.probabilities, abs=1e-4)
+    assert _mean(seeing, large) == pytest.approx(plain, abs=1e-4)
+    monkeypatch.setattr("sequst.tagger.transformer.Transformer.known_layers", lambda encoder: None)  # as of any other encoder
+    assert _mean(seeing, large) == pytest.approx(plain, abs=1e-4)
+
+
+def _mean(tagger: Tagger, sentence: Sentence) -> NDArray[np.float32]:
+    """The mean probabilities of some passes of MC dropout."""
+    found = form_beliefs(tagger, [sentence], passes=3, seed=1, probabilities="mean").probabilities
+    assert found is not None
+    return found
 
 
 def test_encoders_that_see_capitals_need_no_help(tiny_encoder: str, tmp_path: Path) -> None:
@@ -175,14 +198,14 @@ def test_encoders_that_see_capitals_need_no_help(tiny_encoder: str, tmp_path: Pa
         assert '"lowercase": true' in text or '"do_lower_case": true' in text
         (folder / name).write_text(text.replace('case": true', 'case": false'))
     capitals = count_capitals(TAUGHT, NAMES)
-    uncased = Tagger.from_encoder(tiny_encoder, NAMES, capitals=capitals)
-    assert not sees_capitals(uncased.splitter)
+    uncased = Tagger.from_encoder(tiny_encoder, NAMES, capitals=capitals, text=TEXT)
+    assert not sees_capitals(uncased.splitter, TEXT)
     assert uncased.capitals == {name: pytest.approx(scores) for name, scores in capitals.items()}
-    cased = Tagger.from_encoder(str(folder), NAMES, capitals=capitals)
-    assert sees_capitals(cased.splitter)
+    cased = Tagger.from_encoder(str(folder), NAMES, capitals=capitals, text=TEXT)
+    assert sees_capitals(cased.splitter, TEXT)
     assert cased.capitals == {}
-    bilstm = Tagger.from_encoder("bilstm", NAMES, capitals=capitals, text=[words for words, _ in TAUGHT])
-    assert bilstm.capitals == {}
+    for text in (TEXT, [("Анна", "в", "Москве")]):
+        assert Tagger.from_encoder("bilstm", NAMES, capitals=capitals, text=text).capitals == {}
 
 
 def test_they_are_saved_and_found_again(tiny_encoder: str, tmp_path: Path) -> None:
@@ -203,6 +226,9 @@ def test_they_are_saved_and_found_again(tiny_encoder: str, tmp_path: Path) -> No
     path.write_text(json.dumps(facts))
     assert Tagger.load(tmp_path / "m").capitals == {}
     assert checked({"O": [1] * len(WAYS)}) == {"O": [1.0] * len(WAYS)}
+    for odd in ([1.0], "x", None):
+        with pytest.raises(ValueError, match="not what sequst writes"):
+            checked(odd)  # type: ignore[arg-type]
 
 
 def test_training_counts_them_in_the_labelled_sentences(

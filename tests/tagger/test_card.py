@@ -17,7 +17,7 @@ def test_what_is_not_known_is_left_out() -> None:
     assert card.startswith("---\nlibrary_name: transformers\n")
     assert "Entity types: x." in card
     assert "| max length | 64 |" in card
-    for absent in ("## On the test set", "## Rounds", "## Confidences", "## Made by", "IOB2 allows", "None"):
+    for absent in ("## On the test set", "## Rounds", "## Confidences", "## Made by", "IOB2 allows", "capitals", "None"):
         assert absent not in card
 
 
@@ -27,7 +27,7 @@ def test_what_is_known_is_told() -> None:
     history = [{"round": 0, "teacher_f1": 60.0}, {"round": 1, "student_f1": 61.0, "teacher_f1": 62.55, "selected": 50.0}]
     calibration = {"temperature": 1.5, "slope": 0.8, "intercept": -0.25, "entities": 77}
     more = {"test": test, "history": history, "calibration": calibration, "valid": True, "command": "sequst train --seed 1"}
-    card = model_card(["x"], {**FACTS, **more})
+    card = model_card(["x"], {**FACTS, **more, "capitals": {"O": [0.5]}})
     assert "F1 66.67 (95 % of draws of as many sentences: 60.0 to 71.0), of 9 sentences." in card
     assert "calibration error of entities is 2.5 %" in card
     assert "| x | 50.0 | 100.0 | 66.7 |\n| all | 50.0 | 100.0 | 66.7 |" in card
@@ -35,6 +35,8 @@ def test_what_is_known_is_told() -> None:
     assert "Scores are divided by 1.50" in card
     assert "77 entities were found" in card
     assert "tags that IOB2 allows" in card
+    assert "The encoder does not see capitals, so sequst also weighs how a word is written" in card
+    assert "| capitals |" not in card
     assert "```sh\nsequst train --seed 1\n```" in card
     assert "from Python" not in model_card(["x"], {**FACTS, "command": "from Python"})
 

@@ -30,7 +30,7 @@ class Rows(NamedTuple):
 
     words: Tensor  # (B, W) true where there is a word
     opens: Tensor  # (B,) true where the row begins with the first word of its sentence
-    written: Tensor | None = None  # (B, W) the way in which each word is written, where that is to count: see `capitals`
+    written: Tensor | None = None  # (B, W) the way in which each word is written, where that is to count: see capitals.py
 
     def repeated(self, copies: int) -> Rows:
         """So many copies, one below the other."""

@@ -1,14 +1,19 @@
 """How words are written, for encoders that do not see it: counted in labelled sentences, and weighed when others are tagged.
 
 An uncased encoder reads `Turkey` and `turkey` as one word. What it says of a word, p(tag | text), knows nothing of capitals, so
-they are evidence of their own: p(tag | text, way) is as p(tag | text) times p(way | tag), the way in which the word is written.
-The second is counted in the labelled sentences, of the first word of a sentence and of others apart, for the first has a
+they are evidence of their own: p(tag | text, way) is as p(tag | text) times p(way | tag), the way in which the word is written,
+if among the words of a tag the way tells nothing of the text. That is so where a word may be written in several ways, and not
+of words that are always written alike, with which capitals say once more what the text has said.
+
+The second factor is counted in the labelled sentences, of words that begin a sentence and of others apart, for the first have a
 capital anyway. Where a sentence has no capitals, or nothing else, its words are written in no way that tells anything, and
 neither is a word without letters.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,13 +30,17 @@ _FORMS = ("CAPITALS", "Capital", "inCapital", "small")
 WAYS = tuple(f"{place}{form}" for place in ("", "first ") for form in _FORMS)
 """Ways to write a word, by their number from 1 on; 0 is none that tells anything."""
 SEEN_MORE = 2.0
-"""How much the words of all tags with a letter (B, I, O) count among those of one, and all words among those with a letter."""
+"""So many words of other tags with the same letter (B, I, O) are counted among those of a tag, and so many of all words among
+those of a letter."""
 HALF = 0.5
 """Added to how often each way comes."""
+_ENDS = frozenset(".!?")
+_ASKED = 200
+"""Words that tell whether an encoder sees capitals."""
 
 
 def ways_of(words: Sequence[str]) -> list[int]:
-    """The way in which every word of a sentence is written."""
+    """The way in which every word of some text is written."""
     letters = "".join(words)
     if letters == letters.lower() or letters == letters.upper():
         return [0] * len(words)
@@ -39,13 +48,17 @@ def ways_of(words: Sequence[str]) -> list[int]:
     for word in words:
         form = _form(word)
         ways.append(form + place if form else 0)
-        place = 0 if form else place  # quotes and numbers do not begin a sentence
+        if word in _ENDS:
+            place = len(_FORMS)
+        elif form or any(map(str.isalpha, word)):  # quotes and numbers do not begin a sentence
+            place = 0
     return ways
 
 
+@functools.lru_cache(maxsize=1 << 16)
 def _form(word: str) -> int:
     """By its number from 1 on; 0 of what has no letters that could be large or small."""
-    capitals = [letter.isupper() for letter in word if letter.isupper() or letter.islower()]
+    capitals = [not letter.islower() for letter in word if letter.islower() or letter.isupper() or letter.istitle()]
     if not capitals:
         return 0
     if all(capitals) and len(capitals) > 1:
@@ -53,17 +66,19 @@ def _form(word: str) -> int:
     return 2 if capitals[0] else 3 if any(capitals) else 4
 
 
-def sees_capitals(splitter: Splitter) -> bool:
-    """Whether a word is another to the encoder when it is written with capitals."""
-    small, large = splitter.windows([("word",), ("WORD",)])
-    return (small.ids, small.spelling) != (large.ids, large.spelling)
+def sees_capitals(splitter: Splitter, sentences: Iterable[Sequence[str]]) -> bool:
+    """Whether some word of these is another to the encoder when it is written small."""
+    large = itertools.islice((word for words in sentences for word in words if word != word.lower()), _ASKED)
+    pairs = [each for word in large for each in ((word,), (word.lower(),))]
+    seen = [(window.ids, window.spelling) for window in splitter.windows(pairs)]
+    return seen[::2] != seen[1::2]
 
 
 def count_capitals(sentences: Iterable[tuple[Sequence[str], Sequence[str]]], labels: Sequence[str]) -> dict[str, list[float]]:
     """{tag: log of how often its words are written in each way, over how often words are}, from words and their tags; nothing
     where no way of writing tells anything.
 
-    A few dozen sentences say little of one tag, so each is drawn towards all that have its letter, and these towards all words.
+    A few dozen sentences say little of one tag: each is drawn towards others that have its letter, and these towards all words.
     """
     counts = Counter((tag, way) for words, tags in sentences for tag, way in zip(tags, ways_of(words), strict=True) if way > 0)
     if not counts:
@@ -76,8 +91,9 @@ def count_capitals(sentences: Iterable[tuple[Sequence[str], Sequence[str]]], lab
         usual = ways.sum(0) + HALF
         usual /= usual.sum()
         of_letter = np.stack([ways[letters == letter].sum(0) for letter in letters])
-        towards = _drawn(of_letter, usual)
-        found[:, place] = np.log(_drawn(ways, towards) / usual)
+        towards = _drawn(of_letter - ways, usual)
+        scores = np.log(_drawn(ways, towards) / usual)
+        found[:, place] = np.where(ways.sum(0) > 0, scores, 0.0)  # a way that no word has tells nothing
     return {label: scores.tolist() for label, scores in zip(labels, found, strict=True)}
 
 
@@ -95,6 +111,8 @@ def capital_scores(found: Mapping[str, Sequence[float]], labels: Sequence[str]) 
 
 def checked(found: Mapping[str, object]) -> dict[str, list[float]]:
     """What `count_capitals` gave, read from a file; a ValueError for anything else."""
+    if not isinstance(found, Mapping):
+        raise ValueError("not what sequst writes")
     for scores in found.values():
         if not (isinstance(scores, list) and len(scores) == len(WAYS)):
             raise ValueError("not what sequst writes")

@@ -19,6 +19,10 @@ _VALID = (
     " sequst takes the best path of tags that IOB2 allows; the best tag of every word by itself, which is what transformers "
     "gives, may differ (`raw_tags=True` gives these)."
 )
+_CAPITALS = (
+    " The encoder does not see capitals, so sequst also weighs how a word is written, as the labelled sentences have it; "
+    "transformers does not."
+)
 _LEFT_OUT = (
     " Entities of less confidence than {least:.2f} are left out, for they would cost more F1 than they bring; "
     "`Tagger.load(folder, min_confidence=0)` tells them too."
@@ -65,7 +69,8 @@ def model_card(types: Sequence[str], facts: Mapping[str, Any]) -> str:
         "## Use",
         _USE,
         _ELSEWHERE.get((facts["architecture"], facts["head"]), "The encoder is a BiLSTM, which sequst alone loads.")
-        + (_VALID if facts.get("valid") else ""),
+        + (_VALID if facts.get("valid") else "")
+        + (_CAPITALS if facts.get("capitals") else ""),
     ]
     return "\n\n".join(sections) + "\n"
 

@@ -83,8 +83,8 @@ class Head(nn.Module):
         return self.log_probs(self.scores(hidden, dropout), rows)
 
     def seen(self, scores: Tensor, rows: Rows) -> Tensor:
-        """The scores (..., B, W, C) with what capitals say, where they are to count. Nothing is learnt with these: see
-        `capitals`."""
+        """The scores (..., B, W, C) with what capitals say, where they are to count: see `sequst.tagger.capitals`. Nothing is
+        learnt with these."""
         return scores if self.capitals is None or rows.written is None else scores + self.capitals[rows.written]
 
     def chain(self, scores: Tensor, rows: Rows) -> Chain:

@@ -92,14 +92,14 @@ class Tagger(nn.Module):
         capitals: Mapping[str, Sequence[float]] | None = None,
     ) -> Tagger:  # fmt: skip
         """A tagger that has learnt nothing yet: on pretrained weights, of which the seed decides those that the checkpoint
-        lacks, or on a new `bilstm` of this shape that knows the words and characters of the text. `capitals` count where the
-        encoder does not see them."""
+        lacks, or on a new `bilstm` of this shape that knows the words and characters of the text. `capitals` do not count
+        where the encoder sees those of the text."""
         encoder = new_encoder(name, labels, seed, text, shape or BiLstmShape())
         tagger = cls(
             encoder, labels, max_length=max_length, overlap=overlap, seed=seed, head=head, constrained=constrained, valid=valid,
             successions=successions, capitals=capitals,
         )  # fmt: skip
-        if capitals and sees_capitals(tagger.splitter):
+        if capitals and sees_capitals(tagger.splitter, text):
             tagger.head.capitals = None
         return tagger
 

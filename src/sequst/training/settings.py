@@ -227,9 +227,9 @@ class Settings:
     successions: float = 1.0
     """Of a softmax head with `valid_tags`, how much it counts when tags are decoded which of them follow one another in the
     labelled sentences; 0 for not at all."""
-    capitals: float = 1.0
+    capitals: float = 0.0
     """With an encoder that does not see them, how much it counts when words are tagged how those of every tag are written in
-    the labelled sentences: with a capital, in capitals, small; 0 for not at all."""
+    the labelled sentences, with a capital, in capitals or small: 1 for as much as the counts say, 0 for not at all."""
     standardise: bool = True
     """Centre and scale the hidden states before the head with statistics of the labelled data."""
     dev_fraction: float = 0.0
