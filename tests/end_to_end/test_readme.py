@@ -861,6 +861,17 @@ def test_the_page_on_the_recipe_says_what_capitals_bring() -> None:
         }
         assert [len(found) for found in pairs.values()] == [5, 5]
         assert row(name, pairs) in told
+    small: dict[tuple[str, str, int], dict[bool, float]] = {}
+    for line in read_results(REPOSITORY / "results/screening-capitals-minilm.jsonl"):
+        cell = (line["method"], line["dataset"], line["seed"])
+        small.setdefault(cell, {})["capitals=1" in line["recipe"]] = line["f1"]
+    pairs = {
+        each: [(found[False], found[True]) for cell, found in small.items() if cell[:2] == ("finetune", each)] for each in sets
+    }
+    assert row("fine-tuning, `minilm`", pairs) in told
+    assert all(after > before for found in pairs.values() for before, after in found)
+    students = small["sequst", "conll03", 12]
+    assert f"SeqUST goes from {students[False]:.2f} to {students[True]:.2f} on CoNLL-03 with seed 12" in told
     every = gain([(found[False], found[True]) for found in held_out.values()])
     assert f"Over all 18 pairs that is {every.removeprefix('+')}" in told
     more = [
