@@ -37,19 +37,9 @@ from sequst import Tagger
 prediction = Tagger.load("path/to/this/folder").predict("Your sentence here.")
 print(prediction.entities)
 ```"""
-_OWN = {
-    "labels",
-    "sequst",
-    "settings",
-    "history",
-    "test",
-    "calibration",
-    "trust",
-    "command",
-    "valid",
-    "successions",
-    "capitals",
-}
+_OWN = (
+    "labels", "sequst", "settings", "history", "test", "calibration", "trust", "valid", "successions", "capitals", "command",
+)  # fmt: skip
 """What has a place of its own in the card, or none."""
 
 

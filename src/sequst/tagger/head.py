@@ -87,6 +87,10 @@ class Head(nn.Module):
         learnt with these."""
         return scores if self.capitals is None or rows.written is None else scores + self.capitals[rows.written]
 
+    def seen_log_probs(self, scores: Tensor, rows: Rows) -> Tensor:
+        """What a tagger believes of words that it tags: their log probabilities, capitals included."""
+        return self.log_probs(self.seen(scores, rows), rows)
+
     def chain(self, scores: Tensor, rows: Rows) -> Chain:
         """The distribution over tag sequences."""
         raise NotImplementedError
@@ -181,7 +185,7 @@ class SoftmaxHead(Head):
 
     def decode(self, scores: Tensor, rows: Rows) -> Decoded:
         """The raw argmax, or the best path of what IOB2 allows; in both the probabilities are those of words by themselves."""
-        log_probs = self.log_probs(self.seen(scores, rows), rows)
+        log_probs = self.seen_log_probs(scores, rows)
         if self.links is None or self.forbidden_start is None:
             return Decoded(log_probs.argmax(-1), log_probs)
         chain = self.chain(log_probs, rows)

@@ -103,8 +103,10 @@ class Run:
     def capitals(self) -> dict[str, list[float]]:
         """How the words of every tag are written in the labelled sentences, as much as it is to count."""
         strength = self.settings.capitals
+        if not strength:
+            return {}
         found = count_capitals(((sentence.words, sentence.tags or ()) for sentence in self.data.labeled), self.labels)
-        return {tag: [strength * score for score in scores] for tag, scores in found.items()} if strength else {}
+        return {tag: [strength * score for score in scores] for tag, scores in found.items()}
 
     def new_tagger(self, *place: object) -> Tagger:
         """A tagger fresh from the pretrained weights; the head's first weights, and all of an encoder that is not pretrained,

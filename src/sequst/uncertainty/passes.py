@@ -50,8 +50,7 @@ def _plain_passes(tagger: Tagger, batch: Batch, passes: int, seed: int, last_lay
     known = tagger.encoder.known_layers() if last_layers else None
     with mc_dropout(tagger, seed, None if known is None else [*known.last(last_layers), tagger.head]):
         for _ in range(passes):
-            scores = tagger.head.scores(tagger.hidden(batch))
-            yield tagger.head.log_probs(tagger.head.seen(scores, batch.rows), batch.rows).unsqueeze(0)
+            yield tagger.head.seen_log_probs(tagger.head.scores(tagger.hidden(batch)), batch.rows).unsqueeze(0)
 
 
 def _lean_passes(tagger: Tagger, lean: Lean, batch: Batch, passes: int, seed: int, last_layers: int) -> Iterator[Tensor]:
@@ -71,6 +70,6 @@ def _packed_passes(tagger: Tagger, packed: Packed, batch: Batch, passes: int, se
 
 def _log_probs(tagger: Tagger, batch: Batch, states: Tensor) -> Tensor:
     """(P, B, W, C) from the states that the head's linear layer is to see (P, B, W, H)."""
-    head, rows = tagger.head, batch.rows.repeated(len(states))
-    log_probs = head.log_probs(head.seen(head.linear(states).float().flatten(0, 1), rows), rows)
+    scores = tagger.head.linear(states).float().flatten(0, 1)
+    log_probs = tagger.head.seen_log_probs(scores, batch.rows.repeated(len(states)))
     return log_probs.view(len(states), -1, *log_probs.shape[1:])
