@@ -5,7 +5,7 @@ python benchmarks/calibration.py [--json FILE] [--device cpu|cuda] [--encoder mi
 
 A tagger is fine-tuned on a few sentences of each type. What its dev set teaches is judged on `--test` sentences of the test
 set, 0 for all, in three ways: the mean probability of an entity's words as it is; through a temperature and one logistic
-function for all entities; and with a shift for every type as well, which is what training does, less `optimism`. To see what
+function for all entities; and with a shift for every type as well, which is what training does, less the shift. To see what
 limits the last, it is learnt from other sentences too: another dev set of the same kind, which chose no weights; as many
 sentences drawn at random; a thousand of them. `chance` is the error that a tagger whose confidences are right would show, by
 chance, on so many entities in so many bins. Data are benchmarks where SEQUST_DATA names the folder, else the generated
@@ -24,17 +24,18 @@ from typing import Any
 import common
 import numpy as np
 
+from sequst.api import train
+from sequst.calibration.entities import entity_outcomes, fit_entity_calibration
+from sequst.calibration.reliability import expected_calibration_error, reliability
+from sequst.calibration.temperature import fit_temperature
 from sequst.corpus.generated import generate
 from sequst.corpus.sampling import sample
 from sequst.corpus.sentence import Sentence
-from sequst.evaluation.calibration import expected_calibration_error, fit_trust, reliability
 from sequst.evaluation.detection import auroc
-from sequst.evaluation.evaluating import judged_entities
 from sequst.experiments.benchmarks import read_part
-from sequst.methods.running import train
+from sequst.tagger.entity_calibration import UNCALIBRATED
+from sequst.tagger.predict import annotate
 from sequst.tagger.tagger import Tagger
-from sequst.tagger.trust import AS_IT_IS
-from sequst.uncertainty.temperature import fit_temperature
 
 WAYS = ("as they are", "one function for all", "a shift for every type")
 OTHERS = ("another dev set", "random sentences", "1,000 random sentences")
@@ -46,28 +47,28 @@ def measure(train_set: list[Sentence], test: list[Sentence], options: Any, seed:
     with tempfile.TemporaryDirectory() as place:
         run = train(
             split.labeled, Path(place) / "run", dev=split.dev, method="finetune", encoder=options.encoder, seed=seed,
-            device=options.device, calibrate=False, successions=0.0, teacher={"min_steps": options.steps},
+            device=options.device, calibrate=False, transitions=0.0, teacher={"min_steps": options.steps},
         )  # fmt: skip
         tagger = Tagger.load(run.path / "model", options.device)
     found = {WAYS[0]: _told(tagger, test)}
     tagger.head.temper(fit_temperature(tagger, split.dev))
-    dev = judged_entities(tagger, split.dev)
-    tagger.trust = fit_trust(["all"] * len(dev.types), dev.confidences, dev.correct)
+    dev = entity_outcomes(annotate(tagger, split.dev))
+    tagger.entity_calibration = fit_entity_calibration(["all"] * len(dev.types), dev.confidences, dev.correct)
     found[WAYS[1]] = _told(tagger, test)
     drawn = random.Random(seed).sample(split.unlabeled, len(split.unlabeled))
     others = (sample(split.unlabeled, options.shots, seed=seed).dev, drawn[: len(split.dev)], drawn[:1000])
     entities = {}
     for way, sentences in zip((WAYS[2], *OTHERS), (split.dev, *others), strict=True):
-        tagger.trust = AS_IT_IS
+        tagger.entity_calibration = UNCALIBRATED
         tagger.head.temper(fit_temperature(tagger, sentences))
-        known = judged_entities(tagger, sentences)
-        tagger.trust = fit_trust(*known)
+        known = entity_outcomes(annotate(tagger, sentences))
+        tagger.entity_calibration = fit_entity_calibration(*known)
         found[way], entities[way] = _told(tagger, test), len(known.types)
     return {"seed": seed, "entities": entities, "ways": found}
 
 
 def _told(tagger: Tagger, sentences: list[Sentence]) -> dict[str, float | None]:
-    judged = judged_entities(tagger, sentences)
+    judged = entity_outcomes(annotate(tagger, sentences))
     bins = reliability(judged.confidences, judged.correct)
     return {
         "ece": expected_calibration_error(bins),

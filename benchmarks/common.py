@@ -22,9 +22,9 @@ from sequst.corpus.generated import generate
 from sequst.corpus.sampling import sample
 from sequst.corpus.sentence import Sentence
 from sequst.experiments.benchmarks import read_part
-from sequst.tagger.pretrained import load_tokenizer
+from sequst.tagger.encoders.pretrained import load_tokenizer
+from sequst.tagger.encoders.transformer import Transformer
 from sequst.tagger.tagger import Tagger
-from sequst.tagger.transformer import Transformer
 
 LABELS = ["O", *(f"{place}-{type_}" for type_ in ("PER", "LOC", "ORG", "MISC") for place in "BI")]
 SHAPES: dict[str, Callable[[], Any]] = {
@@ -127,7 +127,7 @@ def interleaved(contenders: dict[str, Callable[[], Any]], repeats: int) -> dict[
 def rates(times: dict[str, list[float]], count: float) -> dict[str, dict[str, float]]:
     """How much of something a second: the median, the least and the most."""
     return {
-        name: {"median": count / statistics.median(taken), "least": count / max(taken), "most": count / min(taken)}
+        name: {"median": count / statistics.median(taken), "threshold": count / max(taken), "most": count / min(taken)}
         for name, taken in times.items()
     }
 

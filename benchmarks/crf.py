@@ -21,7 +21,7 @@ from typing import Any
 import torch
 import torchcrf
 
-from sequst.tagger.chain import Chain, negative_log_likelihood, viterbi
+from sequst.tagger.crf import Chain, negative_log_likelihood, viterbi
 
 
 def main() -> None:

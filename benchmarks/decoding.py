@@ -1,10 +1,10 @@
-"""From probabilities to tags: how much the successions of tags should count, and what leaving out doubtful entities brings.
+"""From probabilities to tags: how much the transitions of tags should count, and what leaving out doubtful entities brings.
 
 python benchmarks/decoding.py [--json FILE] [--device cpu|cuda] [--encoder minilm] [--data conll03,snips] [--seeds 12,21]
     [--test 1500] [--steps 600] [--method finetune] [--pool 1000] [--more "setting=value setting=value"]
 python benchmarks/decoding.py --join ONE.json,OTHER.json --json FILE
 
-One tagger is trained, 10-shot, without successions, and its probabilities of held-out words are decoded with every strength of
+One tagger is trained, 10-shot, without transitions, and its probabilities of held-out words are decoded with every strength of
 them, counted in the labelled sentences; then entities are left out whose confidence, learnt on the dev set, says that they cost
 F1. F1 is of sentences of the training set that are neither labelled, nor dev, nor in the pool. The benchmarks are read from the
 folder that SEQUST_DATA names; without, the generated corpus stands in. `--join` puts the runs of several files together.
@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import common
 import numpy as np
+from sequst.uncertainty.leaving_out import doubtful_words, judged_beliefs, outside
 
+from sequst.api import train
+from sequst.calibration.calibrate import calibrate_entities, count_entities
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import OUTSIDE
 from sequst.evaluation.spans import score_spans
-from sequst.methods.running import train
-from sequst.tagger.successions import count_successions
 from sequst.tagger.tagger import Tagger
-from sequst.training.calibrating import entities_of, learnt_trust
-from sequst.training.configuring import load_settings
+from sequst.tagger.transitions import count_transitions
+from sequst.training.configure import load_settings
 from sequst.uncertainty.beliefs import Beliefs, form_beliefs
 from sequst.uncertainty.labelling import best_valid
-from sequst.uncertainty.leaving_out import doubtful_words, judged_beliefs, outside
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,8 +52,8 @@ def seen(tagger: Tagger, sentences: Sequence[Sentence]) -> Seen:
     return Seen(beliefs.probabilities, beliefs.starts, sentences)
 
 
-def decoded(labels: list[str], some: Seen, successions: dict[str, float]) -> Beliefs:
-    best = best_valid(some.probabilities, some.starts, labels, successions)
+def decoded(labels: list[str], some: Seen, transitions: dict[str, float]) -> Beliefs:
+    best = best_valid(some.probabilities, some.starts, labels, transitions)
     sure = np.take_along_axis(some.probabilities, best[:, None], -1)[:, 0]
     return Beliefs(best, sure, sure, np.zeros_like(sure), some.starts)
 
@@ -65,21 +65,21 @@ def f1_of(labels: list[str], beliefs: Beliefs, sentences: Sequence[Sentence]) ->
 
 
 def judged(
-    labels: list[str], labeled: Sequence[Sentence], dev: Seen, held: Seen, optimism: float
+    labels: list[str], labeled: Sequence[Sentence], dev: Seen, held: Seen, calibration_shift: float
 ) -> dict[str, dict[str, float]]:
     """{strength: F1 of all entities, F1 of those that are not left out, and below which confidence they are}."""
-    counted = count_successions((sentence.tags or () for sentence in labeled), labels)
+    counted = count_transitions((sentence.tags or () for sentence in labeled), labels)
     found = {}
     for strength in STRENGTHS:
-        successions = {kind: strength * score for kind, score in counted.items()}
-        of_dev, of_held = decoded(labels, dev, successions), decoded(labels, held, successions)
+        transitions = {kind: strength * score for kind, score in counted.items()}
+        of_dev, of_held = decoded(labels, dev, transitions), decoded(labels, held, transitions)
         known = judged_beliefs(of_dev, labels, [sentence.tags or () for sentence in dev.sentences])
-        trust = learnt_trust(known, optimism, entities_of(dev.sentences))
+        trust = calibrate_entities(known, calibration_shift, count_entities(dev.sentences))
         settled = outside(of_held, doubtful_words(of_held, labels, trust), labels.index(OUTSIDE))
         found[f"{strength:g}"] = {
             "all": f1_of(labels, of_held, held.sentences),
             "abstaining": f1_of(labels, settled, held.sentences),
-            "least": trust.least,
+            "threshold": trust.threshold,
         }
     return found
 
@@ -90,7 +90,7 @@ def one_run(options: Any, name: str, seed: int) -> dict[str, Any]:
         None,
         [
             f"method={options.method}", f"encoder={options.encoder}", f"device={options.device}", "calibrate=false",
-            "successions=0", f"teacher.min_steps={options.steps}", *options.more.split(),
+            "transitions=0", f"teacher.min_steps={options.steps}", *options.more.split(),
         ],
         seed=seed,
     )  # fmt: skip
@@ -99,7 +99,7 @@ def one_run(options: Any, name: str, seed: int) -> dict[str, Any]:
         result = train(data.labeled, Path(folder) / "run", dev=data.dev, unlabeled=unlabeled, settings=settings)
         tagger = result.tagger
     dev, held = seen(tagger, data.dev), seen(tagger, data.held)
-    return {"data": name, "seed": seed, "f1": judged(tagger.labels, data.labeled, dev, held, settings.optimism)}
+    return {"data": name, "seed": seed, "f1": judged(tagger.labels, data.labeled, dev, held, settings.calibration_shift)}
 
 
 def gains(runs: list[dict[str, Any]]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from sequst.evaluation.paired import t_tail
 from sequst.experiments.figures import Figure
 from sequst.experiments.results import read_findings, read_results
 
-FIRST = ("adapt", "teacher", "ensemble.teachers", "head", "valid_tags", "successions", "capitals", "abstain", "standardise")
+FIRST = ("adapt", "teacher", "ensemble.teachers", "head", "valid_tags", "transitions", "capitals", "abstain", "standardise")
 """Settings that the first teacher knows of."""
 
 

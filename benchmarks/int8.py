@@ -21,6 +21,7 @@ from typing import Any
 
 import common
 
+from sequst.api import train
 from sequst.corpus.generated import generate
 from sequst.corpus.sampling import sample
 from sequst.corpus.sentence import Sentence
@@ -28,8 +29,7 @@ from sequst.experiments.benchmarks import read_part
 from sequst.integrations.onnx.comparing import compare
 from sequst.integrations.onnx.exporting import export, quantise
 from sequst.integrations.onnx.tagger import OnnxTagger
-from sequst.methods.running import train
-from sequst.tagger.predicting import annotate
+from sequst.tagger.predict import annotate
 from sequst.tagger.tagger import Tagger
 
 

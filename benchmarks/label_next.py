@@ -24,15 +24,15 @@ from typing import Any
 
 import common
 
+from sequst.annotation.next import choose_next
+from sequst.api import train
 from sequst.corpus.generated import generate
 from sequst.corpus.sampling import sample
 from sequst.corpus.sentence import Sentence
-from sequst.evaluation.evaluating import evaluate
+from sequst.evaluation.evaluate import evaluate
 from sequst.evaluation.paired import paired_test
 from sequst.experiments.benchmarks import read_part
-from sequst.methods.running import train
 from sequst.tagger.tagger import Tagger
-from sequst.uncertainty.choosing import choose_next
 
 WAYS: dict[str, dict[str, Any]] = {
     "random": {"strategy": "random"},

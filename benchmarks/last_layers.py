@@ -19,8 +19,8 @@ from typing import Any
 import common
 import numpy as np
 
+from sequst.api import train
 from sequst.corpus.sampling import sample
-from sequst.methods.running import train
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.beliefs import Beliefs, form_beliefs
 

@@ -31,11 +31,11 @@ import torch
 from torch import Tensor, nn
 
 from sequst.corpus.sentence import Sentence
+from sequst.tagger.accel.forward import forward_of
+from sequst.tagger.accel.parallel import on_all_cores
 from sequst.tagger.batches import Batch, collate
-from sequst.tagger.cores import on_all_cores
-from sequst.tagger.forward import forward_of
 from sequst.tagger.precision import has_bf16, in_precision
-from sequst.tagger.predicting import Gathered, Words
+from sequst.tagger.predict import Gathered, Words
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.beliefs import form_beliefs
 from sequst.uncertainty.information import PassSums

@@ -26,8 +26,8 @@ import common
 import torch
 import transformers
 
+from sequst.corpus.formats.write import jsonl_line
 from sequst.corpus.generated import generate
-from sequst.corpus.writing import jsonl_line
 from sequst.tagger.tagger import Tagger, labels_of
 
 STEP = 10_000

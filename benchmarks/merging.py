@@ -29,13 +29,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sequst.api import train
+from sequst.calibration.calibrate import calibrate
 from sequst.corpus.sentence import Sentence
-from sequst.evaluation.evaluating import evaluate
+from sequst.evaluation.evaluate import evaluate
 from sequst.evaluation.spans import score_spans
-from sequst.methods.running import train
 from sequst.methods.self_training import member_phase
 from sequst.tagger.tagger import Tagger, labels_of
-from sequst.training.calibrating import calibrate
 from sequst.training.directory import RunDirectory
 from sequst.uncertainty.beliefs import form_beliefs
 from sequst.uncertainty.labelling import best_valid
@@ -74,7 +74,7 @@ class Judge:
         found = evaluate(self._tagger, self._held)
         return {"f1": found.total.f1, "ece": found.ece}
 
-    def together(self, states: Sequence[State]) -> dict[str, float | None]:
+    def mixture(self, states: Sequence[State]) -> dict[str, float | None]:
         total: Any = 0.0
         for state in states:
             merge(self._tagger, [state])
@@ -101,11 +101,11 @@ def ways(directory: RunDirectory, judge: Judge, rounds: int, teachers: int, firs
     found = {"last": judge.merged(taught[-1:]), "first": judge.merged([begun[first]])}
     for count in range(2, rounds + 1):
         found[f"last {count}"] = judge.merged(taught[-count:])
-        found[f"last {count}, together"] = judge.together(taught[-count:])
+        found[f"last {count}, together"] = judge.mixture(taught[-count:])
     for share in TOWARDS:
         found[f"towards {share}"] = judge.merged([student, taught[-1]], [1.0 - share, share])
     if teachers > 1:
-        found |= {"first, merged": judge.merged(begun), "first, together": judge.together(begun)}
+        found |= {"first, merged": judge.merged(begun), "first, together": judge.mixture(begun)}
     return found
 
 
@@ -115,7 +115,7 @@ def one_run(options: Any, name: str, seed: int) -> dict[str, Any]:
         result = train(
             data.labeled, Path(folder) / "run", dev=data.dev, unlabeled=data.pool, method=options.method,
             encoder=options.encoder, seed=seed, device=options.device, max_rounds=options.rounds, adapt=bool(options.adapt),
-            successions=0.0, abstain=False,
+            transitions=0.0, abstain=False,
             ensemble={"teachers": options.teachers}, student={"min_steps": options.steps},
             teacher={"min_steps": options.teacher}, retune={"min_steps": options.retune},
             uncertainty={"passes": options.passes}, keep_rounds=True,

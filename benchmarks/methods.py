@@ -21,9 +21,9 @@ from typing import Any
 
 import torch
 
+from sequst.api import train
 from sequst.corpus.generated import generate
 from sequst.corpus.sampling import Split, sample
-from sequst.methods.running import train
 from sequst.tagger.tagger import Tagger, labels_of
 from sequst.uncertainty.beliefs import form_beliefs
 

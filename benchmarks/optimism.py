@@ -1,6 +1,6 @@
 """How much better a few-shot dev set looks than other sentences: the shift of confidences that would have been right.
 
-python benchmarks/optimism.py LEARNT.reliability.jsonl ... --judge JUDGED.reliability.jsonl [--json FILE]
+python benchmarks/calibration_shift.py LEARNT.reliability.jsonl ... --judge JUDGED.reliability.jsonl [--json FILE]
 
 Of every run the shift of its logits at which its mean confidence is the share of entities that are right, from the bins of its
 reliability; the runs of a dataset and a seed share a labelled sample and a dev set, so their mean counts as one. The
@@ -21,14 +21,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sequst.evaluation.calibration import Bin, expected_calibration_error
-from sequst.tagger.trust import Trust
+from sequst.calibration.reliability import Bin, expected_calibration_error
+from sequst.tagger.entity_calibration import EntityCalibration
 
 FARTHEST = 5.0
 
 
 def shifted(bins: Sequence[Bin], shift: float) -> list[Bin]:
-    trust = Trust(1.0, shift)
+    trust = EntityCalibration(1.0, shift)
     return [Bin(trust.confidence([each.confidence], ""), each.accuracy, each.count) for each in bins]
 
 
@@ -59,7 +59,7 @@ def shifts(lines: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
     return {dataset: {seed: statistics.fmean(each) for seed, each in seeds.items()} for dataset, seeds in found.items()}
 
 
-class Judged(NamedTuple):
+class EntityOutcomes(NamedTuple):
     """The calibration error of a run as it is, and with the shift that all datasets but its own have."""
 
     method: str
@@ -70,7 +70,7 @@ class Judged(NamedTuple):
     shifted: float
 
 
-def judge(lines: Sequence[dict[str, Any]], learnt: dict[str, dict[str, float]]) -> list[Judged]:
+def judge(lines: Sequence[dict[str, Any]], learnt: dict[str, dict[str, float]]) -> list[EntityOutcomes]:
     others = {
         dataset: statistics.fmean(each for other, seeds in learnt.items() if other != dataset for each in seeds.values())
         for dataset in {line["dataset"] for line in lines}
@@ -83,11 +83,11 @@ def judge(lines: Sequence[dict[str, Any]], learnt: dict[str, dict[str, float]]) 
         assert before is not None
         assert after is not None
         is_new = all(str(line["seed"]) not in seeds for seeds in learnt.values())
-        found.append(Judged(line["method"], line["dataset"], is_new, before, after))
+        found.append(EntityOutcomes(line["method"], line["dataset"], is_new, before, after))
     return found
 
 
-def told(runs: Sequence[Judged]) -> dict[str, dict[str, Any]]:
+def told(runs: Sequence[EntityOutcomes]) -> dict[str, dict[str, Any]]:
     """{method: means by dataset; and over the runs with dev sets that are new, with what the shift changes there}."""
     found: dict[str, dict[str, Any]] = {}
     for method in sorted({run.method for run in runs}):
@@ -102,7 +102,7 @@ def told(runs: Sequence[Judged]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _means(runs: Sequence[Judged]) -> dict[str, float]:
+def _means(runs: Sequence[EntityOutcomes]) -> dict[str, float]:
     return {name: statistics.fmean(getattr(run, name) for run in runs) for name in ("as_it_is", "shifted")}
 
 

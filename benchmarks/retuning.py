@@ -9,7 +9,7 @@ python benchmarks/retuning.py --join ONE.json,OTHER.json --json FILE
 - text: entities that the teacher finds in the text too, each as likely as another; trusted: the surer the likelier
 - long, text: both
 
-10-shot, one round, tags decoded without successions. F1 is of sentences of the training set that are neither labelled, nor
+10-shot, one round, tags decoded without transitions. F1 is of sentences of the training set that are neither labelled, nor
 dev, nor in the pool. The benchmarks are read from the folder that SEQUST_DATA names; without, the generated corpus stands in.
 `--join` puts the runs of several files together.
 """
@@ -25,13 +25,13 @@ from unittest import mock
 
 import common
 
+from sequst.api import train
 from sequst.corpus.mentions import Mention
 from sequst.corpus.sentence import Sentence
-from sequst.evaluation.evaluating import evaluate
-from sequst.methods.running import train
+from sequst.evaluation.evaluate import evaluate
 from sequst.methods.sequst import parts_of
 from sequst.tagger.tagger import Tagger
-from sequst.training.loop import Examples, Outcome
+from sequst.training.loop import Examples, PhaseResult
 from sequst.training.objective import Objective
 from sequst.training.run import Run
 from sequst.training.settings import Phase
@@ -70,7 +70,7 @@ class Retuned(Run):
     def train(
         self, tagger: Tagger, examples: Examples, objective: Objective, phase: Phase, round_: int, name: str, *rest: Any,
         **more: Any,
-    ) -> Outcome:  # fmt: skip
+    ) -> PhaseResult:  # fmt: skip
         if name == "retune":
             student = {key: value.clone() for key, value in tagger.state_dict().items()}
             self.found["student"] = evaluate(tagger, self.held).total.f1
@@ -90,10 +90,10 @@ def one_run(options: Any, name: str, seed: int) -> dict[str, Any]:
     data = common.few_shot(name, seed, options.pool, options.test)
     found: dict[str, float] = {}
     own = {"held": data.held, "found": found}
-    with tempfile.TemporaryDirectory() as folder, mock.patch("sequst.methods.running.Run", type("Own", (Retuned,), own)):
+    with tempfile.TemporaryDirectory() as folder, mock.patch("sequst.api.Run", type("Own", (Retuned,), own)):
         train(
             data.labeled, Path(folder) / "run", dev=data.dev, unlabeled=data.pool, method="sequst", encoder=options.encoder,
-            seed=seed, device=options.device, max_rounds=1, successions=0.0, abstain=False,
+            seed=seed, device=options.device, max_rounds=1, transitions=0.0, abstain=False,
             student={"min_steps": options.steps}, uncertainty={"passes": options.passes},
         )  # fmt: skip
     return {"data": name, "seed": seed, "f1": found}

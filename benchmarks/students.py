@@ -6,7 +6,7 @@ python benchmarks/students.py [--json FILE] [--device cpu|cuda] [--encoder minil
     [--ways "name: setting=value setting=value; ..."]
 python benchmarks/students.py --join ONE.json,OTHER.json --json FILE
 
-The first way is what the others are compared with. 10-shot, one round, tags decoded without successions. F1 is of sentences
+The first way is what the others are compared with. 10-shot, one round, tags decoded without transitions. F1 is of sentences
 of the training set that are neither labelled, nor dev, nor in the pool. The benchmarks are read from the folder that
 SEQUST_DATA names; without, the generated corpus stands in. `--join` puts the runs of several files together.
 """
@@ -21,12 +21,12 @@ from unittest import mock
 
 import common
 
+from sequst.api import train
 from sequst.corpus.sentence import Sentence
-from sequst.evaluation.evaluating import evaluate
-from sequst.methods.running import train
+from sequst.evaluation.evaluate import evaluate
 from sequst.tagger.tagger import Tagger
-from sequst.training.configuring import load_settings
-from sequst.training.loop import Examples, Outcome
+from sequst.training.configure import load_settings
+from sequst.training.loop import Examples, PhaseResult
 from sequst.training.objective import Objective
 from sequst.training.run import Run
 from sequst.training.settings import Phase, Settings
@@ -50,7 +50,7 @@ OF_TEACHER = (
     "max_length",
     "overlap",
     "valid_tags",
-    "successions",
+    "transitions",
     "capitals",
     "teacher",
     "adapt",
@@ -63,13 +63,13 @@ class Taught(Run):
     """A run whose first teacher is that of the run before, and which tells what became of its student."""
 
     held: list[Sentence]
-    teacher: list[tuple[dict[str, Any], Outcome]]
+    teacher: list[tuple[dict[str, Any], PhaseResult]]
     found: dict[str, float]
 
     def train(
         self, tagger: Tagger, examples: Examples, objective: Objective, phase: Phase, round_: int, name: str, *rest: Any,
         **more: Any,
-    ) -> Outcome:  # fmt: skip
+    ) -> PhaseResult:  # fmt: skip
         if name == "teacher" and self.teacher:
             weights, outcome = self.teacher[0]
             tagger.load_state_dict(weights)
@@ -92,13 +92,13 @@ def parsed(ways: str) -> dict[str, list[str]]:
 def one_run(options: Any, name: str, seed: int) -> dict[str, Any]:
     data = common.few_shot(name, seed, options.pool, options.test)
     base = [
-        "max_rounds=1", "successions=0", "abstain=false", f"student.min_steps={options.steps}",
+        "max_rounds=1", "transitions=0", "abstain=false", f"student.min_steps={options.steps}",
         f"teacher.min_steps={options.teacher}", f"retune.min_steps={options.retune}", f"uncertainty.passes={options.passes}",
         "method=sequst", f"encoder={options.encoder}", f"device={options.device}",
     ]  # fmt: skip
     ways: dict[str, dict[str, float]] = {}
     plain: Settings | None = None
-    teacher: list[tuple[dict[str, Any], Outcome]] = []
+    teacher: list[tuple[dict[str, Any], PhaseResult]] = []
     for way, changes in parsed(options.ways).items():
         found = ways[way] = {}
         own = {"held": data.held, "found": found, "teacher": teacher}
@@ -106,7 +106,7 @@ def one_run(options: Any, name: str, seed: int) -> dict[str, Any]:
         plain = plain or settings
         if other := [name for name in OF_TEACHER if getattr(settings, name) != getattr(plain, name)]:
             raise SystemExit(f"--ways {way!r}: all ways share their first teacher, and {', '.join(other)} would change it")
-        with tempfile.TemporaryDirectory() as folder, mock.patch("sequst.methods.running.Run", type("Own", (Taught,), own)):
+        with tempfile.TemporaryDirectory() as folder, mock.patch("sequst.api.Run", type("Own", (Taught,), own)):
             result = train(data.labeled, Path(folder) / "run", dev=data.dev, unlabeled=data.pool, settings=settings)
         for line in result.summary["history"][1:]:
             found |= {key: value for key, value in line.items() if "error" in key or key == "selected"}

@@ -36,15 +36,15 @@ from typing import Any, NamedTuple
 import common
 import numpy as np
 
+from sequst.annotation.label_errors import HeldOutPrediction, rank_suspects, suspects_of
+from sequst.annotation.suspects import judge
 from sequst.corpus.generated import generate
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import OUTSIDE, Span, spans, tags_of, types_of
 from sequst.experiments.benchmarks import read_part
-from sequst.methods.suspects import judge
 from sequst.tagger.tagger import labels_of
-from sequst.training.configuring import from_dict
+from sequst.training.configure import from_dict
 from sequst.training.progress import Silent
-from sequst.uncertainty.doubts import Judged, rank_suspects, suspects_of
 
 WAYS = ("type", "edge", "dropped", "spurious")
 ASKED = ("encoder", "sentences", "share", "folds", "steps", "epochs", "batch")
@@ -150,7 +150,7 @@ def together(ranked: Sequence[tuple[int, int]]) -> list[Entry]:
     return entries
 
 
-def ours(judged: Sequence[Judged]) -> dict[str, list[Entry]]:
+def ours(judged: Sequence[HeldOutPrediction]) -> dict[str, list[Entry]]:
     alike = dict.fromkeys((label for each in judged for label in each.labels), 1.0)
     plain = [suspect for each in judged for suspect in suspects_of(each, alike)]
     rankings = {
@@ -164,7 +164,9 @@ def ours(judged: Sequence[Judged]) -> dict[str, list[Entry]]:
     }
 
 
-def cleanlab_rankings(judged: Sequence[Judged], labels: list[str], first: int) -> dict[str, tuple[list[Entry], list[int]]]:
+def cleanlab_rankings(
+    judged: Sequence[HeldOutPrediction], labels: list[str], first: int
+) -> dict[str, tuple[list[Entry], list[int]]]:
     """(entries, sentences) of each of its rankings; nothing where it is not installed."""
     try:
         from cleanlab.token_classification.filter import find_label_issues
@@ -189,7 +191,7 @@ def cleanlab_rankings(judged: Sequence[Judged], labels: list[str], first: int) -
     return {**rankings, "cleanlab, issues": (together(issues), with_issues)}
 
 
-def _of_labels(judged: Judged, labels: list[str]) -> np.ndarray:
+def _of_labels(judged: HeldOutPrediction, labels: list[str]) -> np.ndarray:
     """(W, C) of all labels of the data; those that a fold's tagger does not know have 0."""
     wide = np.zeros((len(judged.tags), len(labels)))
     wide[:, [labels.index(label) for label in judged.labels]] = judged.probabilities
@@ -216,13 +218,13 @@ def measure(sentences: Sequence[Sentence], options: Any, seed: int) -> dict[str,
     }
 
 
-def judgements(sentences: Sequence[Sentence], options: Any, seed: int) -> tuple[list[Judged], float | None]:
+def judgements(sentences: Sequence[Sentence], options: Any, seed: int) -> tuple[list[HeldOutPrediction], float | None]:
     """(every sentence with what a tagger that has not learnt it makes of it, the seconds that took), from the folder of them
     where it has them; None for the seconds then."""
     asked = [Path(options.encoder).name, *(getattr(options, name) for name in ASKED[1:]), seed]
     kept = options.judged / f"{options.data}-{'-'.join(map(str, asked))}.pickle" if options.judged else None
     if kept and kept.is_file():
-        found: list[Judged] = pickle.loads(kept.read_bytes())
+        found: list[HeldOutPrediction] = pickle.loads(kept.read_bytes())
         if [each.sentence for each in found] == list(sentences):
             return found, None
     phase = {"min_steps": options.steps, "epochs": options.epochs, "batch_size": options.batch}

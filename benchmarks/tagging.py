@@ -31,7 +31,7 @@ import transformers
 from sequst.corpus.sentence import Sentence
 from sequst.tagger.batches import collate
 from sequst.tagger.precision import has_bf16, in_precision
-from sequst.tagger.predicting import annotate
+from sequst.tagger.predict import annotate
 from sequst.tagger.tagger import Tagger
 
 ROWS, ROUNDED = 32, ("int8", "bf16")

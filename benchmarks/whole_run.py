@@ -22,10 +22,10 @@ from typing import Any
 
 import common
 
+from sequst.api import train
 from sequst.corpus.generated import generate
 from sequst.corpus.sampling import sample
 from sequst.experiments.benchmarks import read_part
-from sequst.methods.running import train
 from sequst.training.progress import Silent
 
 POOL = 4000

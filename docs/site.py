@@ -61,7 +61,7 @@ def verbs() -> str:
 
 def settings() -> str:
     """Every setting with its default and what it does."""
-    from sequst.training.configuring import describe
+    from sequst.training.configure import describe
 
     rows = [f"| `{name}` | `{default}` | {text} |" for name, default, text in describe()]
     return "\n".join(["| setting | default | what it does |", "|---|---|---|", *rows])

@@ -78,7 +78,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
 
 def _glove(folder: Path) -> Any:
-    from sequst.tagger import vectors
+    from sequst.tagger.encoders import vectors
 
     vectors._packaged.cache_clear()
     return vectors.load_vectors(vectors.GLOVE)
@@ -126,7 +126,7 @@ def _run_export(folder: Path) -> Any:
 
 def _converted(name: str) -> Callable[[Path], Any]:
     def run(folder: Path) -> Any:
-        from sequst.corpus.converting import convert
+        from sequst.corpus.formats.convert import convert
 
         (folder / "a.conll").write_text("Anna\tB-PER\n")
         return convert(folder / "a.conll", folder / name)

@@ -12,9 +12,9 @@ from sequst.version import __version__
 
 _PLACES = {
     "Sentence": "sequst.corpus.sentence",
-    "read": "sequst.corpus.reading",
-    "write_conll": "sequst.corpus.writing",
-    "write_jsonl": "sequst.corpus.writing",
+    "read": "sequst.corpus.formats.read",
+    "write_conll": "sequst.corpus.formats.write",
+    "write_jsonl": "sequst.corpus.formats.write",
     "sample": "sequst.corpus.sampling",
     "Split": "sequst.corpus.sampling",
     "generate": "sequst.corpus.generated",
@@ -22,17 +22,17 @@ _PLACES = {
     "Tagger": "sequst.tagger.tagger",
     "Prediction": "sequst.tagger.prediction",
     "Entity": "sequst.tagger.prediction",
-    "evaluate": "sequst.evaluation.evaluating",
-    "Evaluation": "sequst.evaluation.evaluating",
-    "annotate_with_uncertainty": "sequst.uncertainty.predicting",
-    "choose_next": "sequst.uncertainty.choosing",
+    "evaluate": "sequst.evaluation.evaluate",
+    "Evaluation": "sequst.evaluation.evaluate",
+    "annotate_with_uncertainty": "sequst.uncertainty.predict",
+    "choose_next": "sequst.annotation.next",
     "Settings": "sequst.training.settings",
-    "load_settings": "sequst.training.configuring",
+    "load_settings": "sequst.training.configure",
     "Labeler": "sequst.integrations.labeler",
     "push_to_hub": "sequst.integrations.hub",
-    "train": "sequst.methods.running",
-    "resume": "sequst.methods.running",
-    "find_suspects": "sequst.methods.suspects",
+    "train": "sequst.api",
+    "resume": "sequst.api",
+    "find_suspects": "sequst.annotation.suspects",
 }
 
 __all__ = [
@@ -62,23 +62,23 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from sequst.annotation.next import choose_next
+    from sequst.annotation.suspects import find_suspects
+    from sequst.api import resume, train
+    from sequst.corpus.formats.read import read
+    from sequst.corpus.formats.write import write_conll, write_jsonl
     from sequst.corpus.generated import generate
-    from sequst.corpus.reading import read
     from sequst.corpus.sampling import Split, sample
     from sequst.corpus.sentence import Sentence
-    from sequst.corpus.writing import write_conll, write_jsonl
     from sequst.errors import SequstError
-    from sequst.evaluation.evaluating import Evaluation, evaluate
+    from sequst.evaluation.evaluate import Evaluation, evaluate
     from sequst.integrations.hub import push_to_hub
     from sequst.integrations.labeler import Labeler
-    from sequst.methods.running import resume, train
-    from sequst.methods.suspects import find_suspects
     from sequst.tagger.prediction import Entity, Prediction
     from sequst.tagger.tagger import Tagger
-    from sequst.training.configuring import load_settings
+    from sequst.training.configure import load_settings
     from sequst.training.settings import Settings
-    from sequst.uncertainty.choosing import choose_next
-    from sequst.uncertainty.predicting import annotate_with_uncertainty
+    from sequst.uncertainty.predict import annotate_with_uncertainty
 
 
 def __getattr__(name: str) -> Any:

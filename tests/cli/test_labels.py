@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from sequst.corpus.brat import write_brat
+from sequst.corpus.formats.brat import write_brat
+from sequst.corpus.formats.read import read
+from sequst.corpus.formats.write import write_conll, write_sentences
 from sequst.corpus.generated import generate
-from sequst.corpus.reading import read
-from sequst.corpus.writing import write_conll, write_sentences
 from sequst.tagger.tagger import Tagger, labels_of
 
 Cli = Callable[..., Any]

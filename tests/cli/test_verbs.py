@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from sequst.api import train
 from sequst.corpus.sampling import Split
-from sequst.methods.running import train
 
 Cli = Callable[..., Any]
 Write = Callable[..., Path]
@@ -174,7 +174,7 @@ def test_predict_into_a_closed_pipe(model: Path, write: Write) -> None:
 
 
 def test_evaluate(model: Path, split: Split, tmp_path: Path, sequst: Cli) -> None:
-    from sequst.corpus.writing import write_conll
+    from sequst.corpus.formats.write import write_conll
 
     write_conll(tmp_path / "dev.conll", split.dev)
     done = sequst("evaluate", model, tmp_path / "dev.conll", "--json")
@@ -251,7 +251,7 @@ def test_methods_and_settings(sequst: Cli, write: Write) -> None:
     assert listed["sequst"]["unlabeled"]
     template = sequst("settings").stdout
     assert "  # Peak learning rate of the encoder." in template
-    from sequst.training.configuring import load_settings
+    from sequst.training.configure import load_settings
     from sequst.training.settings import Settings
 
     assert load_settings(write("all.yaml", template)) == Settings()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sequst.corpus.reading import read_file
+from sequst.corpus.formats.read import read_file
 from sequst.corpus.sampling import sample
 
 DATA = os.environ.get("SEQUST_DATA")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sequst.corpus.checking import Finding, check, drop_overlap, without_overlap, write_readings
-from sequst.corpus.reading import read, read_file
+from sequst.corpus.formats.read import read, read_file
 
 Write = Callable[..., Path]
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from sequst.corpus.counting import count_types
+from sequst.corpus.counts import count_types
 from sequst.corpus.generated import generate
 from sequst.corpus.tags import spans, violations
 

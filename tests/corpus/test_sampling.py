@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sequst.corpus.counting import count_types
+from sequst.corpus.counts import count_types
+from sequst.corpus.formats.read import read
 from sequst.corpus.generated import generate
-from sequst.corpus.reading import read
 from sequst.corpus.sampling import sample
 from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError

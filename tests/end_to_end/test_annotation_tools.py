@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sequst.corpus.formats import FORMATS
-from sequst.corpus.reading import read
+from sequst.corpus.formats.detect import FORMATS
+from sequst.corpus.formats.read import read
 
 REPOSITORY = Path(__file__).parent.parent.parent
 PAGE = (REPOSITORY / "docs/how-to/use-your-annotation-tool.md").read_text(encoding="utf-8")

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 import sequst as package
-from sequst.corpus.converting import convert
+from sequst.corpus.formats.convert import convert
+from sequst.corpus.formats.write import write_conll
 from sequst.corpus.generated import generate
-from sequst.corpus.writing import write_conll
 from sequst.tagger.tagger import Tagger, labels_of
 
 HOW_TO = Path(__file__).parent.parent.parent / "docs/how-to"

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 import torch
 
+from sequst import api as running
+from sequst.corpus.formats.write import write_conll, write_sentences
 from sequst.corpus.generated import generate
 from sequst.corpus.sampling import sample
-from sequst.corpus.writing import write_conll, write_sentences
 from sequst.experiments.cells import Cell
 from sequst.experiments.engines import ENGINES, Ended, Job
-from sequst.methods import running
 from sequst.tagger.precision import has_bf16
 from sequst.training.settings import Ensemble, Phase, Settings
 

@@ -1465,7 +1465,7 @@ def test_the_page_on_the_recipe_says_what_a_dev_set_flatters(monkeypatch: pytest
     import importlib
     import statistics
 
-    from sequst.training.calibrating import SMALL
+    from sequst.calibration.calibrate import SMALL
     from sequst.training.settings import Settings
 
     monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks"))

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 import torch
 
+from sequst.api import train
 from sequst.corpus.generated import generate
 from sequst.corpus.sampling import Split
 from sequst.corpus.sentence import Sentence
-from sequst.evaluation.evaluating import evaluate
+from sequst.evaluation.evaluate import evaluate
 from sequst.evaluation.spans import score_spans
-from sequst.methods.running import train
 from sequst.tagger.batches import collate
 from sequst.tagger.precision import has_bf16
 from sequst.tagger.tagger import Tagger, labels_of
@@ -403,7 +403,7 @@ def test_optimism(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     highs = {("a", 1): (0.1, 0.3), ("a", 2): (0.6,), ("b", 1): (1.0,)}
     learnt.write_text("\n".join(line(*group, "m", high) for group, some in highs.items() for high in some))
     judged.write_text("\n".join([line("a", 3, "m", 1.0), line("a", 2, "m", 1.0), line("b", 3, "m", 0.0)]))
-    found = told("optimism", monkeypatch, tmp_path, str(learnt), "--judge", str(judged))
+    found = told("calibration_shift", monkeypatch, tmp_path, str(learnt), "--judge", str(judged))
     assert found["groups"] == {
         "a": {"1": pytest.approx(-0.2, abs=1e-5), "2": pytest.approx(-0.6, abs=1e-5)},
         "b": {"1": pytest.approx(-1.0, abs=1e-5)},

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from sequst.corpus.formats.write import write_conll
 from sequst.corpus.generated import generate
-from sequst.corpus.writing import write_conll
 
 
 @pytest.fixture(scope="session")

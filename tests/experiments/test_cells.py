@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from sequst.corpus.counting import count_types
+from sequst.corpus.counts import count_types
 from sequst.corpus.generated import generate
 from sequst.errors import SequstError, UsageError
 from sequst.experiments.benchmarks import read_part
@@ -70,9 +70,9 @@ def test_choices_can_be_made_without_the_test_set(benchmark: Path, tiny_encoder:
 def test_what_is_scored_is_in_no_pool(
     pool: int | None, score_on: Literal["pool", "test"], aside: int, benchmark: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sequst.evaluation import evaluating
+    from sequst import api as running
+    from sequst.evaluation import evaluate as evaluating
     from sequst.experiments import cells
-    from sequst.methods import running
 
     known: list[Any] = []
     unlabelled: list[Any] = []

@@ -113,7 +113,7 @@ def test_processes_import_what_their_cells_need(
     engines.Local(engines.Job(data, "c", "cpu", 2)).prepare([dataclasses.replace(cell(1), encoder=encoder)] * 3)
     assert len(seen) == 2
     assert all(("transformers.models.auto.modeling_auto" in modules) == imported for modules in seen)
-    assert all("sequst.methods.running" in modules for modules in seen)
+    assert all("sequst.api" in modules for modules in seen)
 
 
 def test_a_process_imports_before_its_first_cell(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,7 +55,7 @@ def test_a_machine_that_is_lost_costs_time_alone(
         submit(self, task)
 
     monkeypatch.setattr(engines.OnRay, "_submit", counted)
-    output, outcomes = tmp_path / "r.jsonl", []  # type: Path, list[Outcome]
+    output, outcomes = tmp_path / "r.jsonl", []  # type: Path, list[GridResult]
     cells = [cell(seed, steps=200) for seed in range(1, 7)]
     cells.append(cell(9, more="bilstm.vectors=nowhere.txt"))
     options: dict[str, Any] = {"commit": "c", "device": "cpu", "engine": "ray"}

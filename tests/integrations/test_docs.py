@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from sequst.corpus.formats.write import write_conll
 from sequst.corpus.generated import generate
-from sequst.corpus.writing import write_conll
 from sequst.tagger.tagger import Tagger
 
 HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"

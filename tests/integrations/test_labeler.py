@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 import sequst
+from sequst.corpus.formats.write import write_conll
 from sequst.corpus.sampling import Split
 from sequst.corpus.sentence import Sentence
-from sequst.corpus.writing import write_conll
 from sequst.errors import UsageError
-from sequst.evaluation.evaluating import evaluate
+from sequst.evaluation.evaluate import evaluate
 from sequst.integrations.labeler import Labeler
-from sequst.tagger.drawing import html
+from sequst.tagger.entity_calibration import EntityCalibration
+from sequst.tagger.html import html
 from sequst.tagger.prediction import Prediction
 from sequst.tagger.tagger import Tagger
-from sequst.tagger.trust import Trust
-from sequst.training.configuring import nested
+from sequst.training.configure import nested
 
 QUICK = {"min_steps": 60, "epochs": 0.1, "evaluations": 2, "learning_rate": 1e-3, "head_learning_rate": 3e-3}
 SETTINGS: dict[str, Any] = {
@@ -187,7 +187,7 @@ def test_a_prediction_is_drawn_inline() -> None:
 
 def test_what_is_left_out_is_drawn_otherwise() -> None:
     sentence = Sentence(("Ann", "in", "<Oslo>"), None, 1)
-    drawn = html(Prediction.settled(sentence, ("B-per", "O", "B-loc"), (0.9, 1.0, 0.3), Trust(least=0.4)))
+    drawn = html(Prediction.settled(sentence, ("B-per", "O", "B-loc"), (0.9, 1.0, 0.3), EntityCalibration(threshold=0.4)))
     assert drawn.count("<mark") == 1
     assert 'title="loc 30%: left out">&lt;Oslo&gt;' in drawn
     assert "loc? 30%" in drawn

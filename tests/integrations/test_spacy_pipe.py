@@ -17,7 +17,7 @@ from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans
 from sequst.errors import UsageError
 from sequst.tagger.tagger import Tagger
-from sequst.uncertainty.predicting import annotate_with_uncertainty
+from sequst.uncertainty.predict import annotate_with_uncertainty
 
 spacy = pytest.importorskip("spacy")
 import sequst.integrations.spacy_pipe  # noqa: E402, F401  # what the entry point does where sequst is installed
@@ -65,7 +65,7 @@ def test_how_sure_it_must_be_can_be_asked_for(model: Path) -> None:
 
 
 def test_a_batch_is_tagged_at_once(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sequst.tagger import predicting
+    from sequst.tagger import predict as predicting
 
     sizes, plain = [], predicting.annotate
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from accelerate import tracking
 
+from sequst.api import resume, train
 from sequst.corpus.sampling import Split
 from sequst.errors import SequstError, UsageError
 from sequst.integrations import trackers
 from sequst.integrations.trackers import AcceleratedTracker, make_tracker
-from sequst.methods.running import resume, train
 
 Cli = Callable[..., Any]
 Seen = dict[str, list[tuple[int, float]]]
@@ -144,7 +144,7 @@ def test_a_run_that_fails_is_not_shown_as_finished(
     def fail(*_: Any) -> None:
         raise MemoryError("no more")
 
-    monkeypatch.setattr("sequst.methods.running.calibrate", fail)
+    monkeypatch.setattr("sequst.api.calibrate", fail)
     with pytest.raises(MemoryError):
         train(split.labeled, tmp_path / "run", dev=split.dev, encoder=tiny_encoder, teacher=SHORT, tracker=make_tracker(name))
     found, _, finished = READERS[name](tmp_path / "run", store)

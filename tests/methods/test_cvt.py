@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 import torch
 
+from sequst.api import train
 from sequst.corpus.sampling import Split
 from sequst.methods.cvt import VIEWS, OwnReadings, ReadStates, Views
-from sequst.methods.running import train
 from sequst.tagger.batches import Batch, collate
-from sequst.tagger.bilstm import BiLstm
+from sequst.tagger.encoders.bilstm import BiLstm
 from sequst.tagger.tagger import Tagger
 from tests.methods.test_self_training import QUICK, metrics, same_weights
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import torch
 
+from sequst.api import train
 from sequst.corpus.generated import generate
 from sequst.corpus.sampling import Split
 from sequst.corpus.sentence import Sentence
 from sequst.errors import UsageError
-from sequst.evaluation.evaluating import evaluate
+from sequst.evaluation.evaluate import evaluate
 from sequst.evaluation.spans import score_spans
 from sequst.methods.registry import METHODS
-from sequst.methods.running import train
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.beliefs import form_beliefs
 from tests.methods.test_self_training import QUICK, metrics
@@ -113,7 +113,7 @@ def test_unlabelled_text_without_a_word_is_none(split: Split, tmp_path: Path) ->
 
 def test_every_setting_that_a_method_uses_is_in_its_hash() -> None:
     """Change each in turn: those of a group that a method says it does not use are the only ones that make no difference."""
-    from sequst.training.configuring import flatten, from_dict
+    from sequst.training.configure import flatten, from_dict
     from sequst.training.settings import Selection, Settings
 
     drawn = {"selector": "sampled"}

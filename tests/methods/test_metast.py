@@ -9,24 +9,24 @@ import numpy as np
 import pytest
 import torch
 
+from sequst.api import train
 from sequst.corpus.generated import generate
 from sequst.corpus.sampling import Split
 from sequst.errors import SequstError
 from sequst.methods.metast import MetaWeigher, call_with, twice_differentiable, window_losses
-from sequst.methods.running import train
-from sequst.methods.self_training import Looked, PseudoLabelledWords
+from sequst.methods.self_training import PseudoLabelledWords, WordLosses
 from sequst.objectives.masked import CrossEntropy
 from sequst.objectives.reweighting import slopes_of, worth_by_tangent
+from sequst.tagger.accel.fused_encoder import Learning
 from sequst.tagger.batches import Batch, collate
-from sequst.tagger.head import SoftmaxHead
-from sequst.tagger.kernels import plain_learning
-from sequst.tagger.learning import Learning
+from sequst.tagger.encoders.transformer import Transformer
+from sequst.tagger.heads import SoftmaxHead
 from sequst.tagger.tagger import Tagger, labels_of
-from sequst.tagger.transformer import Transformer
 from sequst.training.loop import Examples
 from sequst.training.settings import MetaSt, Phase, Settings
 from tests.methods.test_self_training import QUICK, metrics, rounds_of, run, same_weights
-from tests.tagger.test_learning import without_dropout
+from tests.tagger.accel import plain_training_kernels as plain_learning
+from tests.tagger.accel.test_fused_encoder import without_dropout
 from tests.training.test_steps import calls_of
 
 
@@ -45,7 +45,7 @@ def weigher_of(tagger: Tagger, split: Split, **options: Any) -> MetaWeigher:
     return MetaWeigher(Labelled(**options), examples_of(tagger, split.labeled), seed=1)  # type: ignore[arg-type]
 
 
-def looking(tagger: Tagger, batch: Batch) -> Callable[[], Looked]:
+def looking(tagger: Tagger, batch: Batch) -> Callable[[], WordLosses]:
     return functools.partial(PseudoLabelledWords(CrossEntropy())._look, tagger, batch)
 
 

@@ -15,25 +15,25 @@ import numpy as np
 import pytest
 import torch
 
+from sequst.api import Result, resume, train
 from sequst.corpus.sampling import Split
 from sequst.errors import SequstError, UsageError
 from sequst.methods.registry import METHODS
-from sequst.methods.running import Result, resume, train
 from sequst.methods.self_training import Parts, PseudoLabelledWords
 from sequst.methods.sequst import parts_of
 from sequst.objectives.consistency import GaussianConsistency
 from sequst.objectives.masked import CrossEntropy, HuberisedCrossEntropy, masked_mean
 from sequst.tagger.batches import collate
-from sequst.tagger.head import Decoded
-from sequst.tagger.successions import count_successions
+from sequst.tagger.heads import Decoded
 from sequst.tagger.tagger import Tagger, labels_of
+from sequst.tagger.transitions import count_transitions
+from sequst.training.checkpoint import load_state
 from sequst.training.directory import RunDirectory
-from sequst.training.loop import Examples, Outcome
+from sequst.training.loop import Examples, PhaseResult
 from sequst.training.run import Run
-from sequst.training.state import load_state
 from sequst.uncertainty.beliefs import Beliefs, form_beliefs
 from sequst.uncertainty.labelling import Labelling
-from tests.methods.test_running import KILLER, metrics, summary
+from tests.test_api import KILLER, metrics, summary
 
 QUICK = {
     "min_steps": 8,
@@ -133,10 +133,10 @@ def test_several_teachers_weigh_successions_where_one_does(
             seen.append(super().labelling(*given))
             return seen[-1]
 
-    monkeypatch.setattr("sequst.methods.running.Run", Watched)
+    monkeypatch.setattr("sequst.api.Run", Watched)
     run(split, tiny_encoder, tmp_path / "run", "sst", max_rounds=1, head=head, ensemble={"teachers": 2})
-    counted = count_successions((sentence.tags or () for sentence in split.labeled), labels_of(split.labeled))
-    assert dict(seen[0].successions) == (counted if head == "softmax" else {})  # a CRF has transitions of its own
+    counted = count_transitions((sentence.tags or () for sentence in split.labeled), labels_of(split.labeled))
+    assert dict(seen[0].transitions) == (counted if head == "softmax" else {})  # a CRF has transitions of its own
 
 
 @pytest.mark.parametrize("teachers", [1, 2])
@@ -268,7 +268,7 @@ class Watched(Run):
 
 
 def test_settings_become_parts(split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sequst.methods.running.Run", Watched)
+    monkeypatch.setattr("sequst.api.Run", Watched)
     Watched.parts = []
     run(split, tiny_encoder, tmp_path / "a", "sequst", max_rounds=1)
     run(
@@ -411,7 +411,7 @@ def test_words_can_be_drawn_anew_in_every_epoch(split: Split, tiny_encoder: str,
     drawn = {"selector": "sampled", "each_epoch": True}
     options = {"max_rounds": 1, "selection": drawn, "mix_labeled": True, "keep_rounds": True}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sequst.methods.running.Run", Watched)
+        patch.setattr("sequst.api.Run", Watched)
         run(split, tiny_encoder, tmp_path / "run", "sequst", **options)
     assert len(counted) >= 2
     assert all(len(each) == 60 + len(split.labeled) for each in counted)
@@ -437,7 +437,7 @@ def test_what_is_not_selected_can_be_learnt_as_the_passes_see_it(
 
     selection = {"selector": "sampled", "rest": "mean", "each_epoch": each_epoch}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sequst.methods.running.Run", Watched)
+        patch.setattr("sequst.api.Run", Watched)
         result = run(split, tiny_encoder, tmp_path / "run", "sequst", max_rounds=1, keep_rounds=True, selection=selection)
     beliefs = Beliefs.from_file(result.path / "rounds/1/beliefs/beliefs.npz")
     selected = np.load(result.path / "rounds/1/beliefs/selected.npy")
@@ -475,13 +475,13 @@ def test_entities_are_swapped_in_every_epoch_after_the_first(
     labelled: set[int] = set()
 
     class Watched(Run):
-        def train(self, tagger: Tagger, examples: Examples, *rest: Any, renew: Any = None, **more: Any) -> Outcome:
+        def train(self, tagger: Tagger, examples: Examples, *rest: Any, renew: Any = None, **more: Any) -> PhaseResult:
             if (name := rest[3]) in seen:
                 seen[name] += [[window.ids for window in renew(epoch).windows] for epoch in (1, 2, 3, 4, 1)]
                 labelled.update(piece for window in examples.windows for piece in window.ids)
             return super().train(tagger, examples, *rest, renew=renew, **more)
 
-    monkeypatch.setattr("sequst.methods.running.Run", Watched)
+    monkeypatch.setattr("sequst.api.Run", Watched)
     options = {"max_rounds": 1, "swap_from": source, **{name: SWAPPED[name] for name in seen}}
     run(split, tiny_encoder, tmp_path / "run", "sequst", **options)
     for first, second, *_, again in seen.values():
@@ -586,7 +586,7 @@ def test_what_cannot_work_is_said(split: Split, tiny_encoder: str, tmp_path: Pat
         train(split.labeled, tmp_path / "a", encoder=tiny_encoder, method="sequst")
     assert not (tmp_path / "a").exists()
     monkeypatch.setattr(
-        "sequst.tagger.head.SoftmaxHead.decode",
+        "sequst.tagger.heads.SoftmaxHead.decode",
         lambda self, scores, rows: Decoded(torch.zeros_like(rows.words, dtype=torch.long), self.log_probs(scores, rows)),
     )
     with pytest.raises(SequstError, match="labels every unlabelled word O"):

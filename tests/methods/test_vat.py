@@ -7,21 +7,21 @@ from typing import Any
 import pytest
 import torch
 
+from sequst.api import train
 from sequst.corpus.sampling import Split
 from sequst.errors import UsageError
 from sequst.methods import seqvat as seqvat_module
-from sequst.methods.running import train
 from sequst.methods.vat import Divergence, LabelledAndAdversarial, constant, word_divergence
 from sequst.objectives.adversarial import adversarial_direction, unit
 from sequst.objectives.consistency import divergence
+from sequst.tagger.accel.fused_encoder import Learning
 from sequst.tagger.batches import collate
-from sequst.tagger.kernels import plain_learning
-from sequst.tagger.learning import Learning
+from sequst.tagger.encoders.transformer import Transformer
 from sequst.tagger.tagger import Tagger, labels_of
-from sequst.tagger.transformer import Transformer
 from sequst.training.settings import Settings, Vat
 from sequst.uncertainty.mc_dropout import same_dropout
 from tests.methods.test_self_training import QUICK, metrics, same_weights
+from tests.tagger.accel import plain_training_kernels as plain_learning
 
 
 @pytest.mark.parametrize("head", ["softmax", "crf"])
@@ -151,7 +151,7 @@ def test_a_killed_run_would_see_the_same_unlabelled_batches(split: Split, tiny_e
         "unlabeled": split.unlabeled[:60], "method": "vat", "dev": split.dev,
     }  # fmt: skip
     whole = train(split.labeled, tmp_path / "whole", **options)
-    from sequst.methods.running import resume
+    from sequst.api import resume
     from sequst.training import loop
 
     taken = 0

@@ -15,7 +15,7 @@ from sequst.methods.self_training import PseudoLabelledWords
 from sequst.objectives import consistency as plain
 from sequst.objectives.masked import CrossEntropy, HuberisedCrossEntropy, masked_mean
 from sequst.tagger.batches import IGNORED, Rows
-from sequst.tagger.head import SoftmaxHead
+from sequst.tagger.heads import SoftmaxHead
 
 SIZES = [(5, 7, 9, 32, 3), (3, 16, 33, 48, 2), (4, 5, 1, 16, 1), (33, 64, 37, 768, 3)]
 """Sentences, words, tags, features, samples."""
@@ -38,7 +38,7 @@ def spread(labels: Tensor, tags: int) -> Tensor:
 
 
 def losses_agree(device: str, size: tuple[int, ...]) -> None:
-    from sequst.objectives import fused
+    from sequst.objectives import accel as fused
 
     rows, words, tags, width, samples = size
     torch.manual_seed(0)
@@ -130,7 +130,7 @@ def test_fused_losses_are_the_plain_ones(size: tuple[int, ...]) -> None:
 @pytest.mark.gpu
 def test_in_half_precision_they_are_as_near_as_it_gets() -> None:
     """Under autocast both round; what they differ by is no more than what rounding makes of the plain ones."""
-    from sequst.objectives import fused
+    from sequst.objectives import accel as fused
 
     torch.manual_seed(0)
     head, nets = SoftmaxHead(64, 9, 0.0, 1).cuda(), plain.GaussianNets(64, "identity").cuda()
@@ -153,7 +153,7 @@ def test_in_half_precision_they_are_as_near_as_it_gets() -> None:
 def test_what_the_kernels_take() -> None:
     triton = pytest.importorskip("triton")
     assert triton
-    from sequst.objectives import fused
+    from sequst.objectives import accel as fused
 
     assert fused.takes(torch.zeros(4, 7), 9)
     assert fused.takes(torch.zeros(4, 7, 9), 9)  # soft labels

@@ -4,10 +4,10 @@ import math
 
 import pytest
 import torch
-from tests.tagger.test_chain import chain, every_path, probabilities
+from tests.tagger.test_crf import chain, every_path, probabilities
 
 from sequst.objectives.sequence import path_divergence
-from sequst.tagger.chain import Chain
+from sequst.tagger.crf import Chain
 
 
 def pair(seed: int, tags: int = 3) -> tuple[Chain, Chain]:

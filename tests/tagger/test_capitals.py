@@ -18,8 +18,8 @@ from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError
 from sequst.tagger.batches import Rows
 from sequst.tagger.capitals import WAYS, capital_scores, checked, count_capitals, sees_capitals, ways_of
-from sequst.tagger.head import CrfHead, Head, SoftmaxHead
-from sequst.tagger.predicting import label_words
+from sequst.tagger.heads import CrfHead, Head, SoftmaxHead
+from sequst.tagger.predict import label_words
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.beliefs import form_beliefs
 
@@ -180,7 +180,9 @@ def test_a_tagger_looks_at_them(kind: str, tiny_encoder: str, monkeypatch: pytes
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
     assert _mean(seeing, large) == pytest.approx(plain, abs=1e-4)
-    monkeypatch.setattr("sequst.tagger.transformer.Transformer.known_layers", lambda encoder: None)  # as of any other encoder
+    monkeypatch.setattr(
+        "sequst.tagger.encoders.transformer.Transformer.known_layers", lambda encoder: None
+    )  # as of any other encoder
     assert _mean(seeing, large) == pytest.approx(plain, abs=1e-4)
 
 
@@ -234,7 +236,7 @@ def test_they_are_saved_and_found_again(tiny_encoder: str, tmp_path: Path) -> No
 def test_training_counts_them_in_the_labelled_sentences(
     tiny_encoder: str, tmp_path: Path, write: Callable[[str, str], Path]
 ) -> None:
-    from sequst.methods.running import train
+    from sequst.api import train
 
     path = write("l.conll", "Anna B-PER\nBell I-PER\nsings O\n\nin O\nRome B-LOC\n")
     quick = {"min_steps": 2, "epochs": 1}

@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from test_lean import batch_of, model_of
+from tests.tagger.accel.test_cpu_forward import batch_of, model_of
 
+from sequst.api import train
 from sequst.corpus.generated import generate
 from sequst.errors import UsageError
-from sequst.methods.running import train
-from sequst.tagger.forward import Forward
-from sequst.tagger.layers import Layers
-from sequst.tagger.lean import Lean
+from sequst.tagger.accel.cpu_forward import Lean
+from sequst.tagger.accel.forward import Forward
+from sequst.tagger.accel.layers import Layers
 from sequst.tagger.precision import has_bf16, in_precision, require_bf16
-from sequst.tagger.predicting import label_words
+from sequst.tagger.predict import label_words
 from sequst.tagger.sentence_vectors import sentence_vectors
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.beliefs import form_beliefs
-from sequst.uncertainty.predicting import annotate_with_uncertainty
+from sequst.uncertainty.predict import annotate_with_uncertainty
 
 CPU = torch.device("cpu")
 has_it = pytest.mark.skipif(not has_bf16(CPU), reason="this CPU has no bf16")
@@ -108,7 +108,7 @@ def test_a_tagger_within_bf16(tagger: Tagger, monkeypatch: pytest.MonkeyPatch) -
 def test_what_the_machine_has_no_instructions_for_is_left_to_torch(
     dtype: torch.dtype, has: bool, tagger: Tagger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sequst.tagger.forward.has_bf16", lambda device: has)
+    monkeypatch.setattr("sequst.tagger.accel.forward.has_bf16", lambda device: has)
     sentences = generate().pool[:600]
     exact = label_words(tagger.eval(), sentences)
     with torch.autocast("cpu", dtype):

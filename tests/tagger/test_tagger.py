@@ -18,7 +18,7 @@ from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError
 from sequst.tagger.batches import collate
 from sequst.tagger.capitals import WAYS
-from sequst.tagger.predicting import annotate
+from sequst.tagger.predict import annotate
 from sequst.tagger.tagger import Tagger, labels_of
 
 LABELS = ["O", "B-X", "I-X", "B-Y", "I-Y"]

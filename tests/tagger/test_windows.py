@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sequst.errors import UsageError
-from sequst.tagger.pretrained import load_tokenizer
+from sequst.tagger.encoders.pretrained import load_tokenizer
 from sequst.tagger.windows import SubwordSplitter
 
 

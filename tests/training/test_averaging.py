@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import torch
 
+from sequst.api import train
 from sequst.corpus.sampling import Split
-from sequst.methods.running import train
 from sequst.tagger.tagger import Tagger
 from sequst.training.averaging import Averaged
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from sequst.corpus.counting import count_types
+from sequst.corpus.counts import count_types
+from sequst.corpus.formats.write import write_jsonl
 from sequst.corpus.generated import generate
 from sequst.corpus.sampling import sample
-from sequst.corpus.writing import write_jsonl
 from sequst.errors import SequstError, UsageError
 from sequst.training.data import DataFile, Files, load_data
 from sequst.training.settings import Settings

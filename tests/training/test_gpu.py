@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 import torch
-from tests.methods.test_running import KILLER, metrics
 from tests.methods.test_self_training import MOMENTS, SWAPPED, flags
+from tests.test_api import KILLER, metrics
 from tests.training.test_steps import calls_of, refuse
 
+from sequst.api import resume, train
 from sequst.corpus.sampling import Split
-from sequst.methods.running import resume, train
+from sequst.tagger.accel.fused_encoder import Learning
 from sequst.tagger.batches import Batch
-from sequst.tagger.learning import Learning
 from sequst.training.steps import ReplayedSteps
 
 pytestmark = pytest.mark.gpu
@@ -153,7 +153,7 @@ def test_by_the_fast_way_metast_weighs_words_alike(
 ) -> None:
     """As by a second derivative in fp32, without dropout; and with it the same every time."""
     from tests.methods.test_metast import examples_of, looking, weigher_of
-    from tests.tagger.test_learning import without_dropout
+    from tests.tagger.accel.test_fused_encoder import without_dropout
 
     from sequst.objectives.reweighting import worth_by_tangent
     from sequst.tagger.tagger import Tagger, labels_of

@@ -14,7 +14,7 @@ from sequst.methods.finetune import LabelledWords
 from sequst.tagger.batches import Batch
 from sequst.tagger.tagger import Tagger, labels_of
 from sequst.training.device import make_accelerator
-from sequst.training.loop import Diverged, Examples, Hooks, OtherState, Outcome, _schedule, _weights, fit
+from sequst.training.loop import Diverged, Examples, Hooks, OtherState, PhaseResult, _schedule, _weights, fit
 from sequst.training.settings import Phase, Settings
 
 SHORT = Phase(learning_rate=1e-3, min_steps=20, epochs=1, evaluations=4)
@@ -28,7 +28,7 @@ def start(encoder: str, split: Split) -> tuple[Tagger, Examples]:
 
 def run(
     encoder: str, split: Split, hooks: Hooks, state: dict[str, Any] | None = None, **options: Any
-) -> tuple[Tagger, Outcome]:
+) -> tuple[Tagger, PhaseResult]:
     tagger, examples = start(encoder, split)
     accelerator = make_accelerator(Settings(device="cpu"))
     objective = options.get("objective", LabelledWords())

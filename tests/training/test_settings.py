@@ -9,7 +9,7 @@ import yaml
 
 from sequst.errors import UsageError
 from sequst.methods.registry import find_method
-from sequst.training.configuring import (
+from sequst.training.configure import (
     describe,
     from_dict,
     from_saved,
@@ -161,11 +161,11 @@ def test_hashes_of_old_results_stay() -> None:
 
 def test_what_an_earlier_version_kept_means_what_it_meant_then() -> None:
     kept = to_dict(load_settings(None, ["max_rounds=3", "student.epochs=7"], seed=5))
-    for name in ("successions", "capitals", "abstain"):
+    for name in ("transitions", "capitals", "abstain"):
         del kept[name]
     del kept["selection"]["doubtful"]
     found = from_saved(kept)
-    assert (found.successions, found.capitals, found.abstain, found.selection.doubtful) == (0.0, 0.0, False, "kept")
+    assert (found.transitions, found.capitals, found.abstain, found.selection.doubtful) == (0.0, 0.0, False, "kept")
     assert (found.max_rounds, found.student.epochs, found.student.hide) == (3, 7.0, Settings().student.hide)
     assert from_saved(to_dict(Settings())) == Settings()
     assert from_saved({"encoder": "bilstm"}).student.hide == 0.0  # before words were hidden
@@ -178,16 +178,16 @@ def test_what_changes_nothing_is_not_in_the_hash() -> None:
     def same(changes: str, *of: str) -> bool:
         return load_settings(None, [*changes.split()]).hash() == load_settings(None, [*of, *changes.split()]).hash()
 
-    assert same("head=crf", "successions=0.5")
-    assert same("valid_tags=false", "successions=0.5")
+    assert same("head=crf", "transitions=0.5")
+    assert same("valid_tags=false", "transitions=0.5")
     assert same("encoder=bilstm", "capitals=1")
     assert same("calibrate=false", "abstain=false")
-    assert same("abstain=false", "optimism=0")
-    assert not same("valid_tags=true", "successions=0.5")
+    assert same("abstain=false", "calibration_shift=0")
+    assert not same("valid_tags=true", "transitions=0.5")
     assert not same("valid_tags=false", "capitals=1")
     assert not same("head=crf", "capitals=1")
     assert not same("calibrate=true", "abstain=false")
-    assert not same("abstain=false selection.doubtful=dropped", "optimism=0")
+    assert not same("abstain=false selection.doubtful=dropped", "calibration_shift=0")
 
 
 @pytest.mark.parametrize("other", ["pseudo_labels=sampled", "pseudo_labels=mean", "ensemble.memory=0.5"])

@@ -18,9 +18,9 @@ from sequst.methods.finetune import LabelledWords
 from sequst.methods.self_training import PseudoLabelledWords
 from sequst.objectives.consistency import GaussianConsistency
 from sequst.objectives.masked import CrossEntropy, HuberisedCrossEntropy
+from sequst.tagger.accel.fused_encoder import Learning
 from sequst.tagger.batches import Batch, collate
-from sequst.tagger.learning import Learning
-from sequst.tagger.pretrained import load_tokenizer
+from sequst.tagger.encoders.pretrained import load_tokenizer
 from sequst.tagger.tagger import Tagger, labels_of
 from sequst.tagger.windows import Window
 from sequst.training import loop
@@ -28,7 +28,7 @@ from sequst.training.device import make_accelerator
 from sequst.training.loop import Diverged, Examples, Hooks, fit
 from sequst.training.objective import Objective
 from sequst.training.settings import Phase, Settings
-from sequst.training.steps import ReplayedSteps, Steps, Taken, rounded
+from sequst.training.steps import ReplayedSteps, StepResult, Steps, rounded
 
 
 def test_a_few_lengths() -> None:
@@ -204,7 +204,7 @@ def test_a_shape_is_recorded_when_a_step_like_it_was_taken(monkeypatch: pytest.M
     def recorded(steps: ReplayedSteps, batch: Batch) -> Any:
         done.append(f"recorded {batch.input_ids.shape[1]}")
         graph = SimpleNamespace(replay=lambda: done.append("replayed"))
-        return graph, batch, Taken((), torch.zeros(2)), None
+        return graph, batch, StepResult((), torch.zeros(2)), None
 
     monkeypatch.setattr(Steps, "take", taken)
     monkeypatch.setattr(ReplayedSteps, "_record", recorded)
@@ -296,7 +296,7 @@ def test_replayed_steps_are_the_steps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Bit by bit, of both objectives; and a phase that is resumed ends as it would have."""
-    from sequst.training.fused_adamw import FusedAdamW
+    from sequst.training.accel.adamw import FusedAdamW
 
     name = encoder_of(kind, tiny_encoder, tmp_path)
     replays = calls_of(torch.cuda.CUDAGraph, "replay", monkeypatch)
@@ -383,7 +383,7 @@ def test_what_cannot_be_recorded_is_done_step_by_step(
 @pytest.mark.gpu
 def test_fused_steps_are_those_of_adamw() -> None:
     """With their clipping; of weights of all sizes, one of which has no gradient now and then."""
-    from sequst.training.fused_adamw import PIECE, FusedAdamW
+    from sequst.training.accel.adamw import PIECE, FusedAdamW
 
     sizes = [(3,), (2049,), (PIECE // 64, 64), (7, 4 * PIECE + 3), (768,)]
     torch.manual_seed(0)

@@ -8,9 +8,9 @@ import torch
 
 from sequst.corpus.sampling import Split
 from sequst.errors import UsageError
+from sequst.tagger.accel.forward import Forward
 from sequst.tagger.batches import collate
-from sequst.tagger.forward import Forward
-from sequst.tagger.predicting import label_words
+from sequst.tagger.predict import label_words
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.beliefs import Beliefs, draw_labels, form_beliefs
 from sequst.uncertainty.information import PassSums
@@ -136,7 +136,7 @@ def test_beliefs_of_drawn_labels_are_of_those_labels(tagger: Tagger, split: Spli
 
 def test_draws_do_not_depend_on_batches(tagger: Tagger, split: Split, monkeypatch: pytest.MonkeyPatch) -> None:
     first = form_beliefs(tagger, split.dev, passes=0, seed=4, draw=5).labels
-    monkeypatch.setattr("sequst.tagger.forward.Forward.token_budget", 24)
+    monkeypatch.setattr("sequst.tagger.accel.forward.Forward.token_budget", 24)
     again = form_beliefs(tagger, split.dev, passes=0, seed=4, draw=5).labels
     assert (first == again).mean() > 0.99  # probabilities differ in their last digits
     assert not np.array_equal(first, form_beliefs(tagger, split.dev, passes=0, seed=4, draw=6).labels)

@@ -7,7 +7,7 @@ import torch
 from sequst.corpus.sampling import Split
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.beliefs import Beliefs, form_beliefs
-from sequst.uncertainty.ensembles import together
+from sequst.uncertainty.ensembles import mixture
 from sequst.uncertainty.information import PassSums
 
 
@@ -27,7 +27,7 @@ def test_two_that_disagree_by_hand() -> None:
         Beliefs(np.array([label]), np.ones(1, np.float32), np.ones(1, np.float32), np.zeros(1, np.float32), np.array([0, 1]), p)
         for label, p in ((0, sure), (1, sure[:, ::-1]))
     )
-    found = together([one, other], [3.0, 1.0])
+    found = mixture([one, other], [3.0, 1.0])
     assert found.labels.tolist() == [0]
     assert found.confidence.tolist() == [0.75]
     # each is certain, so all of the entropy of (3/4, 1/4) is disagreement
@@ -39,7 +39,7 @@ def test_two_that_disagree_by_hand() -> None:
 def test_it_is_as_if_all_passes_were_those_of_one() -> None:
     passes = torch.log_softmax(2.0 * torch.randn(12, 40, 5, generator=torch.Generator().manual_seed(1)), -1)
     whole, parts = of_passes(passes), [of_passes(passes[:6]), of_passes(passes[6:])]
-    found = together(parts, [1.0, 1.0])
+    found = mixture(parts, [1.0, 1.0])
     assert found.labels.tolist() == whole.labels.tolist()
     assert found.confidence == pytest.approx(whole.confidence, abs=1e-6)
     assert found.information_gain == pytest.approx(whole.information_gain, abs=1e-5)
@@ -49,7 +49,7 @@ def test_it_is_as_if_all_passes_were_those_of_one() -> None:
 def test_of_taggers(tiny_encoder: str, split: Split) -> None:
     taggers = [Tagger.from_encoder(tiny_encoder, ["O", "B-X", "I-X"], seed=seed) for seed in (1, 2)]
     members = [form_beliefs(tagger, split.dev, passes=3, seed=1, probabilities="mean") for tagger in taggers]
-    found, alone = together(members, [1.0, 1.0]), together(members, [1.0, 0.0])
+    found, alone = mixture(members, [1.0, 1.0]), mixture(members, [1.0, 0.0])
     assert found.information_gain.mean() > max(member.information_gain.mean() for member in members)
     assert alone.probabilities == pytest.approx(members[0].probabilities)
     assert alone.information_gain == pytest.approx(members[0].information_gain, abs=1e-5)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from sequst.tagger.successions import count_successions, kind_of
+from sequst.tagger.transitions import count_transitions, kind_of
 from sequst.uncertainty.beliefs import Beliefs
 from sequst.uncertainty.labelling import Labelling, best_valid, sharpened
 
@@ -22,15 +22,15 @@ def allowed(path: tuple[int, ...]) -> bool:
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=5), st.integers(0, 99), st.booleans())
 def test_the_best_valid_path_is_that_of_all_paths(sizes: list[int], seed: int, weighs: bool) -> None:
-    successions = count_successions([("O", "B-A", "I-A", "B-B"), ("B-B", "O", "O")], NAMES) if weighs else {}
+    transitions = count_transitions([("O", "B-A", "I-A", "B-B"), ("B-B", "O", "O")], NAMES) if weighs else {}
 
     def worth(path: tuple[int, ...], logs: NDArray[np.float64]) -> float:
         kinds = (kind_of(NAMES[before], NAMES[after]) for before, after in itertools.pairwise(path))
-        return sum(logs[i, label] for i, label in enumerate(path)) + sum(successions.get(kind or "", 0.0) for kind in kinds)
+        return sum(logs[i, label] for i, label in enumerate(path)) + sum(transitions.get(kind or "", 0.0) for kind in kinds)
 
     probabilities = np.random.default_rng(seed).dirichlet([0.5] * len(NAMES), sum(sizes)).astype(np.float32)
     starts = np.array([0, *itertools.accumulate(sizes)])
-    found = best_valid(probabilities, starts, NAMES, successions)
+    found = best_valid(probabilities, starts, NAMES, transitions)
     for begin, end in itertools.pairwise(starts):
         logs = np.log(np.maximum(probabilities[begin:end], 1e-37)).astype(np.float64)
         paths = [path for path in itertools.product(range(len(NAMES)), repeat=end - begin) if allowed(path)]

@@ -37,7 +37,7 @@ def check(
 
     from sequst.cli.console import results
     from sequst.corpus import checking
-    from sequst.corpus.reading import read_file
+    from sequst.corpus.formats.read import read_file
     from sequst.files import require_free
     from sequst.inputs import require_one_stdin
 

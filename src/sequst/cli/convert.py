@@ -29,8 +29,8 @@ def convert(
       sequst convert export.json labeled.conll
     """
     from sequst.cli.console import note, results
-    from sequst.corpus import converting
-    from sequst.corpus.annotated import require_policy
+    from sequst.corpus.formats import convert as converting
+    from sequst.corpus.formats.annotated import require_policy
 
     policy = require_policy(on_conflict, "--on-conflict")
     done = converting.convert(

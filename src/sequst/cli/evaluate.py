@@ -28,14 +28,14 @@ def evaluate(
 
     from sequst.cli.console import note
     from sequst.cli.tables import print_scores
-    from sequst.corpus.reading import read_file
+    from sequst.corpus.formats.read import read_file
 
     reading = read_file(file, format=input_format, word_column=word_column, tag_column=tag_column)
     sentences = reading.require()
     for line in reading.notes:
         note(line)
 
-    from sequst.evaluation import evaluating
+    from sequst.evaluation import evaluate as evaluating
     from sequst.integrations.onnx.folder import is_exported, require_its_own_precision
 
     if is_exported(model):

@@ -28,8 +28,8 @@ def export(
 
     from sequst.cli.console import note
     from sequst.cli.tables import print_measured
+    from sequst.corpus.formats.read import read_file
     from sequst.corpus.generated import generate
-    from sequst.corpus.reading import read_file
     from sequst.errors import UsageError, nearest
     from sequst.files import require_free
 
@@ -47,7 +47,7 @@ def export(
     from sequst.integrations.onnx.exporting import export as write
     from sequst.integrations.onnx.exporting import quantise
     from sequst.integrations.onnx.tagger import OnnxTagger
-    from sequst.tagger.predicting import annotate
+    from sequst.tagger.predict import annotate
     from sequst.tagger.tagger import Tagger
 
     tagger = Tagger.load(model, "cpu")

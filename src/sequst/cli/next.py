@@ -40,15 +40,15 @@ def next_(
     Example:
       sequst next run/model raw.txt --labeled labeled.conll --count 50 --output next.jsonl
     """
+    from sequst.annotation.export import find_writer
+    from sequst.annotation.next import choose_next, require_choice
     from sequst.cli.console import note, results
     from sequst.cli.progress import make_progress
-    from sequst.corpus.formats import guess, open_input
-    from sequst.corpus.reading import read_file, stream
+    from sequst.corpus.formats.detect import guess, open_input
+    from sequst.corpus.formats.read import read_file, stream
     from sequst.errors import SequstError
     from sequst.files import atomic_text, require_writable
     from sequst.inputs import require_one_stdin
-    from sequst.uncertainty.choosing import choose_next, require_choice
-    from sequst.uncertainty.handing_out import find_writer
 
     writer = find_writer(format)
     require_choice(count, strategy, passes)

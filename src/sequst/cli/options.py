@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sequst.training.configuring import describe
+from sequst.training.configure import describe
 
 
 def setting(name: str) -> Any:

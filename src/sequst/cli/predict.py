@@ -43,9 +43,9 @@ def predict(
 
     from sequst.cli.console import note
     from sequst.cli.progress import make_progress
-    from sequst.corpus.formats import guess, open_input
-    from sequst.corpus.reading import stream
-    from sequst.corpus.writing import TASKS
+    from sequst.corpus.formats.detect import guess, open_input
+    from sequst.corpus.formats.read import stream
+    from sequst.corpus.formats.write import TASKS
     from sequst.errors import UsageError, nearest
     from sequst.files import atomic_text, explained, require_writable
 
@@ -89,7 +89,7 @@ def _pieces(format: str, predictions: Iterable[Prediction], advance: Callable[[]
     import dataclasses
     import json
 
-    from sequst.corpus.writing import TASKS, conll_block, tasks
+    from sequst.corpus.formats.write import TASKS, conll_block, tasks
 
     def scored() -> Iterator[tuple[Sentence, list[float]]]:
         for prediction in predictions:
@@ -129,10 +129,10 @@ def _annotator(
         return OnnxTagger.load(model, raw_tags, min_confidence).annotate, contextlib.nullcontext()
 
     from sequst.tagger.precision import in_precision
-    from sequst.tagger.predicting import annotate
+    from sequst.tagger.predict import annotate
     from sequst.tagger.tagger import Tagger
     from sequst.uncertainty.passes import require_layers
-    from sequst.uncertainty.predicting import annotate_with_uncertainty
+    from sequst.uncertainty.predict import annotate_with_uncertainty
 
     tagger = Tagger.load(model, device, raw_tags, min_confidence)
     require_layers(tagger, last_layers)

@@ -30,7 +30,7 @@ def sample(
 
     from sequst.cli.console import note, results
     from sequst.corpus import sampling
-    from sequst.corpus.reading import read_file
+    from sequst.corpus.formats.read import read_file
     from sequst.files import require_free
 
     folder = require_free(output, "--output")

@@ -10,6 +10,6 @@ def settings() -> None:
     Example:
       sequst settings > my.yaml
     """
-    from sequst.training.configuring import template
+    from sequst.training.configure import template
 
     typer.echo(template(), nl=False)

@@ -38,12 +38,12 @@ def suspects(
     from sequst.cli.progress import make_progress
     from sequst.cli.tables import suspects_table
     from sequst.files import atomic_text, require_writable
-    from sequst.training.configuring import load_settings
+    from sequst.training.configure import load_settings
 
     require_writable(output, "--output", read=[labeled])
     chosen = load_settings(settings, set_ or (), encoder=encoder, head=head, seed=seed, device=device)
 
-    from sequst.methods.suspects import find_suspects
+    from sequst.annotation.suspects import find_suspects
     from sequst.training.data import DataFile
 
     progress = make_progress()

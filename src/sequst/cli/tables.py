@@ -12,8 +12,8 @@ from rich.table import Table
 from sequst.cli.console import note, results
 
 if TYPE_CHECKING:
+    from sequst.api import Result
     from sequst.integrations.onnx.comparing import Measured
-    from sequst.methods.running import Result
 
 
 def scores_table(scores: dict[str, Any]) -> Table:

@@ -64,8 +64,8 @@ def train(
     }  # fmt: skip
     _require_flags(given, resume is not None)
 
-    from sequst.methods import running
-    from sequst.training.configuring import load_settings
+    from sequst import api as running
+    from sequst.training.configure import load_settings
     from sequst.training.data import DataFile
 
     def file(path: str | None, format: str) -> DataFile | None:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from sequst.corpus.counting import count_types, count_words
-from sequst.corpus.reading import Reading
+from sequst.corpus.counts import count_types, count_words
+from sequst.corpus.formats.read import Reading
+from sequst.corpus.formats.write import write_jsonl
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans
-from sequst.corpus.writing import write_jsonl
 from sequst.files import atomic_folder
 
 Level = Literal["error", "warning", "note"]

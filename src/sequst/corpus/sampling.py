@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from sequst.corpus.counting import count_types, count_words
+from sequst.corpus.counts import count_types, count_words
+from sequst.corpus.formats.write import write_conll
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans
-from sequst.corpus.writing import write_conll
 from sequst.errors import SequstError, UsageError, nearest
 from sequst.files import atomic_folder, write_json
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sequst.corpus.counting import count_words
-from sequst.corpus.originals import Read, read_gold_conll, read_multiwoz, read_parallel
-from sequst.corpus.reading import read_file
+from sequst.corpus.counts import count_words
+from sequst.corpus.formats.originals import Read, read_gold_conll, read_multiwoz, read_parallel
+from sequst.corpus.formats.read import read_file
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import types_of
 from sequst.errors import DataError, Problem, SequstError, UsageError, nearest

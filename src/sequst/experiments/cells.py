@@ -17,7 +17,7 @@ from sequst.experiments.benchmarks import read_part
 from sequst.experiments.results import KEYS, TELLING, Lines, key_of
 from sequst.files import unsynced
 from sequst.methods.registry import find_method
-from sequst.training.configuring import load_settings, recipe_names
+from sequst.training.configure import load_settings, recipe_names
 from sequst.training.settings import Settings
 
 SCORED_ON_POOL = 1000
@@ -81,9 +81,9 @@ def split_recipe(recipe: str) -> tuple[str | None, list[str]]:
 
 def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple[dict[str, Any], dict[str, Lines]]:
     """Train and score; (the result line, the lines of every kind of finding). The run directory is thrown away."""
-    from sequst.evaluation.evaluating import evaluate
+    from sequst.api import train
+    from sequst.evaluation.evaluate import evaluate
     from sequst.experiments.findings import Finished, look_into, require_libraries
-    from sequst.methods.running import train
     from sequst.training.run import PhaseStopped
 
     require_libraries(cell.keep)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sequst.api import train
+from sequst.corpus.formats.write import write_conll
 from sequst.corpus.generated import generate
 from sequst.corpus.sampling import sample
-from sequst.corpus.writing import write_conll
 from sequst.files import require_free, write_json
 from sequst.methods.registry import find_method
-from sequst.methods.running import train
-from sequst.training.configuring import load_settings
+from sequst.training.configure import load_settings
 from sequst.training.progress import Progress
 
 METHODS = ("finetune", "sst", "sequst")

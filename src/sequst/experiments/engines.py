@@ -20,10 +20,10 @@ from sequst.errors import SequstError, UsageError
 from sequst.experiments.cells import Cell, run_cell
 from sequst.experiments.results import Lines
 from sequst.extras import needed
-from sequst.tagger.shape import BILSTM
+from sequst.tagger.encoders.shape import BILSTM
 
 _CONTEXT = get_context("spawn")  # a forked process has no GPU
-_BY_ALL = ("sequst.methods.running", "sequst.experiments.findings")
+_BY_ALL = ("sequst.api", "sequst.experiments.findings")
 """Modules that all cells import, which takes seconds: done while the first waits for its data to be looked at."""
 _BY_PRETRAINED = "transformers.models.auto.modeling_auto"
 """What cells with a pretrained encoder import beside these."""

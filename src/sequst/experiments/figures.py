@@ -224,8 +224,8 @@ def _rounds(group: Group, lines: Lines, names: Rows) -> list[Figure]:
         _legend(drawing, methods, looks)
 
     caption = (
-        "Test F1 of the teacher of every round, mean and standard deviation over seeds; round 0 is the first teacher. Looked "
-        "at when the runs had ended: the round to keep was chosen on the dev set. Runs that stopped earlier keep their last F1."
+        "Test F1 of the teacher of every round, mean and standard deviation over seeds; round 0 is the first teacher. Computed "
+        "after the runs had ended: the round to keep was chosen on the dev set. Runs that stopped earlier keep their last F1."
     )
     heading = ["dataset", "method", "round", "f1", "standard_deviation", "runs"]
     return [

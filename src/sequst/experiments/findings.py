@@ -16,22 +16,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from sequst.api import Result
+from sequst.calibration.calibrate import calibrate
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import OUTSIDE, spans
 from sequst.evaluation.detection import auroc, risk_coverage
-from sequst.evaluation.evaluating import Evaluation, evaluate
+from sequst.evaluation.evaluate import Evaluation, evaluate
 from sequst.evaluation.pseudo_labels import pseudo_label_error
 from sequst.experiments.results import ALWAYS, STRATEGIES, Lines
 from sequst.extras import needed
 from sequst.methods.registry import find_method
-from sequst.methods.running import Result
 from sequst.methods.self_training import member_phase, select_words
 from sequst.methods.sequst import selector_of
-from sequst.tagger.forward import forward_of
-from sequst.tagger.predicting import Words
+from sequst.tagger.accel.forward import forward_of
+from sequst.tagger.entity_calibration import UNCALIBRATED
+from sequst.tagger.predict import Words
 from sequst.tagger.tagger import Tagger
-from sequst.tagger.trust import AS_IT_IS
-from sequst.training.calibrating import calibrate
 from sequst.training.directory import RunDirectory
 from sequst.training.settings import Settings
 from sequst.uncertainty.beliefs import Beliefs
@@ -88,9 +88,9 @@ def rounds(run: Finished) -> Lines:
         if calibration is not None:  # which is of another round's
             tagger.head.temper(1.0 / calibration["temperature"])
         tagger.load_state_dict(done["tagger"])
-        tagger.trust = AS_IT_IS
+        tagger.entity_calibration = UNCALIBRATED
         if run.dev and run.settings.calibrate:
-            calibration = calibrate(tagger.eval(), run.dev, run.settings.optimism, run.settings.abstain)
+            calibration = calibrate(tagger.eval(), run.dev, run.settings.calibration_shift, run.settings.abstain)
         lines.append({**line, "f1": evaluate(tagger.eval(), run.sentences).total.f1})
     return lines
 

@@ -23,7 +23,7 @@ from sequst.files import lock
 
 
 @dataclass
-class Outcome:
+class GridResult:
     """How a grid went."""
 
     lines: list[dict[str, Any]] = field(default_factory=list)
@@ -70,7 +70,7 @@ def _parts_of(cells: Iterable[Cell]) -> Iterator[tuple[str, str]]:
 def run_grid(
     cells: Iterable[Cell], data: Path, output: Path, *, jobs: int = 1, commit: str | None = None, device: str = "auto",
     limit_seconds: float | None = None, tell: Callable[[Told], None] = lambda told: None, engine: str = "local",
-) -> Outcome:  # fmt: skip
+) -> GridResult:  # fmt: skip
     """Run the cells that `output` does not have yet. What there is to see in them beside their scores goes to NAME.KIND.jsonl
     beside it (see `findings`), and what fails to NAME.failures.jsonl. No cell outlives the limit: what has not ended by then is
     stopped, and left for another time. Before the first begins, all data that they read is looked at."""
@@ -81,7 +81,7 @@ def run_grid(
         done = {key_of(line) for line in read_results(output)}
         asked = {cell.key: cell for cell in cells}
         todo = deque(cell for key, cell in asked.items() if key not in done)
-        outcome = Outcome(skipped=len(asked) - len(todo))
+        outcome = GridResult(skipped=len(asked) - len(todo))
         if not todo:
             return outcome
         total, shortest = len(todo), 0.0
@@ -115,7 +115,7 @@ def run_grid(
     return outcome
 
 
-def _keep(output: Path, cell: Cell, result: Result, outcome: Outcome) -> None:
+def _keep(output: Path, cell: Cell, result: Result, outcome: GridResult) -> None:
     if isinstance(result, str):
         outcome.failed.append((cell, result))
         append_lines(output.with_suffix(f".{FAILURES}.jsonl"), [{**cell.facts, "error": result}])

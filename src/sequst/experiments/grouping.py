@@ -14,7 +14,7 @@ from sequst.experiments import paper
 from sequst.experiments.cells import Cell
 from sequst.experiments.results import Lines, Results
 from sequst.methods.registry import METHODS
-from sequst.tagger.shape import BILSTM
+from sequst.tagger.encoders.shape import BILSTM
 
 
 class Group(NamedTuple):

@@ -17,8 +17,8 @@ from sequst.errors import UsageError, nearest, shorten
 from sequst.experiments.cells import Cell
 from sequst.experiments.results import ON_REQUEST, key_of, read_findings, read_results
 from sequst.methods.registry import find_method
-from sequst.training.configuring import parse_yaml
-from sequst.training.configuring import recipe_names as settings_names
+from sequst.training.configure import parse_yaml
+from sequst.training.configure import recipe_names as settings_names
 
 SEEDS = (12, 21, 42, 87, 100)
 """Those of the paper."""

@@ -26,7 +26,7 @@ from sequst.experiments.grouping import (
 )
 from sequst.experiments.rendering import Table
 from sequst.experiments.results import STRATEGIES, Lines, Results
-from sequst.tagger.shape import BILSTM
+from sequst.tagger.encoders.shape import BILSTM
 
 MISSING = "-"
 

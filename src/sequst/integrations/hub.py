@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sequst.errors import SequstError, UsageError
-from sequst.tagger.saving import FACTS
+from sequst.tagger.save import FACTS
 
 
 def push_to_hub(

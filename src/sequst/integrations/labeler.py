@@ -9,23 +9,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sequst.api import Result, Source, train
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import is_tag
 from sequst.errors import UsageError, nearest, shorten
-from sequst.evaluation.evaluating import evaluate
+from sequst.evaluation.evaluate import evaluate
 from sequst.files import atomic_folder, read_json
 from sequst.integrations.hub import push_to_hub
 from sequst.integrations.notebook import HtmlProgress, in_notebook
-from sequst.methods.running import Result, Source, train
-from sequst.tagger.drawing import card
+from sequst.tagger.html import card
 from sequst.tagger.prediction import as_sentence, as_sentences
-from sequst.tagger.saving import FACTS
+from sequst.tagger.save import FACTS
 from sequst.tagger.tagger import Tagger
-from sequst.training.configuring import from_dict, from_saved, nested
+from sequst.training.configure import from_dict, from_saved, nested
 from sequst.training.data import DataFile
 from sequst.training.progress import Progress, Silent
 from sequst.training.settings import to_dict
-from sequst.uncertainty.predicting import PASSES, annotate_with_uncertainty
+from sequst.uncertainty.predict import PASSES, annotate_with_uncertainty
 
 if TYPE_CHECKING:
     from sequst.training.settings import Settings

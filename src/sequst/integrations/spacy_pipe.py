@@ -21,8 +21,8 @@ from sequst.corpus.sentence import Sentence
 from sequst.errors import UsageError, shorten
 from sequst.files import atomic_folder, write_json
 from sequst.integrations.onnx.folder import FACTS, is_exported
+from sequst.tagger.entity_calibration import UNCALIBRATED
 from sequst.tagger.prediction import Prediction
-from sequst.tagger.trust import AS_IT_IS
 
 Annotate = Callable[[Iterable[Sentence]], Iterable[Prediction]]
 
@@ -57,7 +57,7 @@ class SequstPipe:
             raise UsageError('no model is named: nlp.add_pipe("sequst", config={"model": "run/model"})')
         if passes < 1:
             raise UsageError(f"passes={passes}: at least 1")
-        AS_IT_IS.asked_for(False, min_confidence)  # an error now where it is none
+        UNCALIBRATED.asked_for(False, min_confidence)  # an error now where it is none
         self._folder, self._min_confidence = Path(model), min_confidence
         self._uncertainty, self._passes, self._seed, self._device = uncertainty, passes, seed, device
         self._overwrite_ents = overwrite_ents
@@ -97,7 +97,7 @@ class SequstPipe:
     def _require_model(self) -> None:
         """An error now, and not with the first doc, where the model is not there or cannot do what is asked."""
         if not is_exported(self._folder):
-            from sequst.tagger.saving import require_model
+            from sequst.tagger.save import require_model
             from sequst.tagger.tagger import pick_device
 
             require_model(self._folder)
@@ -113,9 +113,9 @@ class SequstPipe:
             from sequst.integrations.onnx.tagger import OnnxTagger
 
             return OnnxTagger.load(self._folder, min_confidence=self._min_confidence).annotate
-        from sequst.tagger.predicting import annotate
+        from sequst.tagger.predict import annotate
         from sequst.tagger.tagger import Tagger
-        from sequst.uncertainty.predicting import annotate_with_uncertainty
+        from sequst.uncertainty.predict import annotate_with_uncertainty
 
         tagger = Tagger.load(self._folder, self._device, min_confidence=self._min_confidence)
         if self._uncertainty:

@@ -11,7 +11,7 @@ from accelerate import tracking
 
 from sequst.errors import SequstError, UsageError, nearest
 from sequst.extras import needed
-from sequst.training.configuring import leaves
+from sequst.training.configure import leaves
 
 log = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from sequst.methods.finetune import LabelledWords, learn_labelled
 from sequst.methods.unlabelled import UnlabelledBatches
 from sequst.objectives.consistency import divergence
 from sequst.tagger.batches import Batch
-from sequst.tagger.bilstm import BiLstm, read_both_ways
+from sequst.tagger.encoders.bilstm import BiLstm, read_both_ways
 from sequst.tagger.tagger import Tagger
 from sequst.training.run import Run
 from sequst.training.seeds import derive

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from torch import Tensor
 
 from sequst.tagger.batches import Batch
-from sequst.tagger.head import SoftmaxHead
+from sequst.tagger.heads import SoftmaxHead
 from sequst.tagger.tagger import Tagger
 from sequst.training.objective import Objective
 from sequst.training.run import Run
@@ -40,7 +40,7 @@ class LabelledWords(Objective):
         assert batch.labels is not None
         if not has_kernels(tagger, batch.labels):
             return tagger.loss(batch), {}
-        from sequst.objectives import fused
+        from sequst.objectives import accel as fused
 
         return fused.labelled_loss(tagger.head.raw_scores(tagger.hidden(batch)), batch.labels), {}
 
@@ -49,6 +49,6 @@ def has_kernels(tagger: Tagger, labels: Tensor) -> bool:
     """Whether losses of these labels may be computed by kernels of Triton: where the encoder is."""
     if not tagger.encoder.is_fast or not isinstance(tagger.head, SoftmaxHead):
         return False
-    from sequst.objectives import fused
+    from sequst.objectives import accel as fused
 
     return fused.takes(labels, len(tagger.labels))

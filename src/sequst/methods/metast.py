@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from sequst.methods.finetune import LabelledWords
-from sequst.methods.self_training import Looked, Parts, self_train
+from sequst.methods.self_training import Parts, WordLosses, self_train
 from sequst.objectives.masked import CrossEntropy
 from sequst.objectives.reweighting import (
     Parameters,
@@ -121,7 +121,7 @@ class MetaWeigher:
     def idle(self) -> bool:
         return self._warming_up and not self._looks
 
-    def weighed(self, tagger: Tagger, batch: Batch, look: Callable[[], Looked]) -> tuple[Tensor, Looked]:
+    def weighed(self, tagger: Tagger, batch: Batch, look: Callable[[], WordLosses]) -> tuple[Tensor, WordLosses]:
         if self._looks:
             self.nets.look(window_losses(tagger, self._labelled))
             self._chances = None

@@ -26,7 +26,7 @@ from sequst.objectives.consistency import GaussianConsistency
 from sequst.objectives.masked import HuberisedCrossEntropy, WordLoss, masked_mean
 from sequst.tagger.batches import Batch
 from sequst.tagger.tagger import Tagger
-from sequst.training.loop import Outcome
+from sequst.training.loop import PhaseResult
 from sequst.training.objective import Objective
 from sequst.training.run import PhaseStopped, Run
 from sequst.training.seeds import derive
@@ -45,7 +45,7 @@ FAR_BELOW = 10.0
 best has broken down."""
 
 
-class Looked(NamedTuple):
+class WordLosses(NamedTuple):
     """What a tagger makes of a batch whose words are to be learnt."""
 
     hidden: Tensor  # (B, W, H)
@@ -69,7 +69,7 @@ class Weigher(Protocol):
 
     def begin_step(self, step: int, steps: int) -> None: ...
 
-    def weighed(self, tagger: Tagger, batch: Batch, look: Callable[[], Looked]) -> tuple[Tensor, Looked]:
+    def weighed(self, tagger: Tagger, batch: Batch, look: Callable[[], WordLosses]) -> tuple[Tensor, WordLosses]:
         """(B, W) weights of the words' losses, a sum of 1, and 0 where a word is not selected; and what `look` gives, which it
         may call as often as it takes to see how these losses come about."""
 
@@ -135,10 +135,10 @@ class PseudoLabelledWords(Objective):
             loss, values = loss + extra, values | more
         return loss, values
 
-    def _look(self, tagger: Tagger, batch: Batch) -> Looked:
+    def _look(self, tagger: Tagger, batch: Batch) -> WordLosses:
         assert batch.labels is not None
         hidden = tagger.hidden(batch)
-        return Looked(hidden, self._loss(tagger.log_probs(hidden, batch), batch.labels, self._done))
+        return WordLosses(hidden, self._loss(tagger.log_probs(hidden, batch), batch.labels, self._done))
 
     @property
     def _is_known(self) -> bool:
@@ -148,7 +148,7 @@ class PseudoLabelledWords(Objective):
 
     def _fused(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """The same by kernels of Triton."""
-        from sequst.objectives import fused
+        from sequst.objectives import accel as fused
 
         tau = self._loss.tau_at(self._done)
         assert batch.labels is not None
@@ -220,7 +220,7 @@ class _Student(NamedTuple):
     """A student that has learnt and been re-tuned, which makes it a teacher."""
 
     tagger: Tagger
-    learnt: Outcome
+    learnt: PhaseResult
     teacher_f1: float | None
 
     def kept_f1(self, keep: str) -> float | None:
@@ -311,7 +311,7 @@ def _diagnosis(
     return {"selected": float(100.0 * selected.mean()), "agreement": agreement, **errors}
 
 
-def _warn_of_a_weak_student(run: Run, parts: Parts, student: Outcome, teacher_f1: float | None) -> None:
+def _warn_of_a_weak_student(run: Run, parts: Parts, student: PhaseResult, teacher_f1: float | None) -> None:
     if student.dev_f1 is None or teacher_f1 is None or student.dev_f1 >= teacher_f1 - FAR_BELOW:
         return
     causes = f"it was trained too briefly ({student.steps} steps; student.epochs, student.min_steps, student.max_steps)"

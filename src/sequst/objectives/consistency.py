@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
-    from sequst.tagger.head import Head
+    from sequst.tagger.heads import Head
 
 Start = Literal["identity", "random"]
 FIRST_SCALE = 0.1
@@ -147,7 +147,7 @@ class GaussianConsistency:
 
     def fused(self, hidden: Tensor, owned: Tensor, selected: Tensor, head: Head) -> tuple[Tensor, dict[str, Tensor]]:
         """The same by kernels of Triton, where it is `fusable` and the head a softmax."""
-        from sequst.objectives import fused
+        from sequst.objectives import accel as fused
 
         words = self._words(owned, selected)
         found = fused.consistency(hidden, words, self.nets, head, self._samples, self.generator)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from sequst.tagger.chain import Chain, k_best, log_normaliser, path_score
+from sequst.tagger.crf import Chain, k_best, log_normaliser, path_score
 
 
 def path_divergence(clean: Chain, other: Chain, k: int) -> Tensor:

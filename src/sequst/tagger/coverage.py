@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from sequst.corpus.checking import Finding
-from sequst.corpus.reading import Reading
-from sequst.tagger.pretrained import load_tokenizer
-from sequst.tagger.shape import BILSTM
-from sequst.tagger.vocabulary import Vocabulary, WordSplitter
+from sequst.corpus.formats.read import Reading
+from sequst.tagger.encoders.pretrained import load_tokenizer
+from sequst.tagger.encoders.shape import BILSTM
+from sequst.tagger.encoders.vocabulary import Vocabulary, WordSplitter
 from sequst.tagger.windows import Splitter, SubwordSplitter
 
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
-from sequst.corpus.plain import sentence_from_text
-from sequst.corpus.records import Malformed, require_text
+from sequst.corpus.formats.plain import sentence_from_text
+from sequst.corpus.formats.records import Malformed, require_text
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import OUTSIDE, spans
 from sequst.errors import UsageError, shorten
-from sequst.tagger.trust import AS_IT_IS, Trust
+from sequst.tagger.entity_calibration import UNCALIBRATED, EntityCalibration
 
 CHUNK = 4096
 """Sentences held at once when streaming; batches are sorted by length within a chunk."""
@@ -40,19 +40,21 @@ class Prediction:
     sentence: Sentence
     tags: tuple[str, ...]
     confidences: tuple[float, ...]
-    trust: Trust = AS_IT_IS
+    entity_calibration: EntityCalibration = UNCALIBRATED
     """What the confidence of an entity is made with."""
     left_out: tuple[Entity, ...] = ()
     """Entities that the tagger found and thinks too little of: their words are tagged O."""
 
     @classmethod
-    def settled(cls, sentence: Sentence, tags: Sequence[str], confidences: Sequence[float], trust: Trust, **more: Any) -> Self:
-        """What a tagger says that decodes these tags: entities below the least confidence that its trust asks for are left out.
+    def settled(
+        cls, sentence: Sentence, tags: Sequence[str], confidences: Sequence[float], calibration: EntityCalibration, **more: Any
+    ) -> Self:
+        """What a tagger says that decodes these tags: entities below the least confidence of its calibration are left out.
         The probability of O is then at most that of not being the tag, which is what stands for it."""
-        found = cls(sentence, tuple(tags), tuple(confidences), trust, **more)
-        if trust.least <= 0:
+        found = cls(sentence, tuple(tags), tuple(confidences), calibration, **more)
+        if calibration.threshold <= 0:
             return found
-        left_out = tuple(entity for entity in found.entities if entity.confidence < trust.least)
+        left_out = tuple(entity for entity in found.entities if entity.confidence < calibration.threshold)
         if not left_out:
             return found
         kept, sure = list(tags), list(confidences)
@@ -73,14 +75,14 @@ class Prediction:
                 start,
                 end,
                 self.sentence.excerpt(start, end),
-                self.trust.confidence(self.confidences[start:end], type_),
+                self.entity_calibration.confidence(self.confidences[start:end], type_),
             )
             for type_, start, end in spans(self.tags)
         ]
 
     def _repr_html_(self) -> str:
         """How a notebook shows it."""
-        from sequst.tagger.drawing import html
+        from sequst.tagger.html import html
 
         return html(self)
 
@@ -93,7 +95,11 @@ class Prediction:
             "tags": list(self.tags),
             "entities": [self._told(entity) for entity in self.entities],
         }
-        return {**record, "left_out": [self._told(entity) for entity in self.left_out]} if self.trust.least > 0 else record
+        return (
+            {**record, "left_out": [self._told(entity) for entity in self.left_out]}
+            if self.entity_calibration.threshold > 0
+            else record
+        )
 
     def _told(self, entity: Entity) -> dict[str, Any]:
         offsets = self.sentence.offsets

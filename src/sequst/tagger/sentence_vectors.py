@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from sequst.corpus.sentence import Sentence
+from sequst.tagger.accel.forward import forward_of
+from sequst.tagger.accel.parallel import on_all_cores
 from sequst.tagger.batches import Batch
-from sequst.tagger.cores import on_all_cores
-from sequst.tagger.forward import forward_of
-from sequst.tagger.predicting import Words
+from sequst.tagger.predict import Words
 from sequst.tagger.tagger import Tagger
 
 if TYPE_CHECKING:

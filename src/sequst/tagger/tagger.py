@@ -14,11 +14,11 @@ from sequst.corpus.tags import OUTSIDE, types_of
 from sequst.errors import SequstError, UsageError
 from sequst.tagger.batches import Batch
 from sequst.tagger.capitals import capital_scores, sees_capitals
-from sequst.tagger.encoder import Encoder
-from sequst.tagger.head import HEADS, CrfHead, Decoded, Head, SoftmaxHead
-from sequst.tagger.making import new_encoder
-from sequst.tagger.shape import BiLstmShape
-from sequst.tagger.trust import AS_IT_IS, Trust
+from sequst.tagger.encoders.base import Encoder
+from sequst.tagger.encoders.create import new_encoder
+from sequst.tagger.encoders.shape import BiLstmShape
+from sequst.tagger.entity_calibration import UNCALIBRATED, EntityCalibration
+from sequst.tagger.heads import HEADS, CrfHead, Decoded, Head, SoftmaxHead
 
 if TYPE_CHECKING:
     from sequst.tagger.prediction import Prediction
@@ -57,11 +57,11 @@ class Tagger(nn.Module):
         head: str = "softmax",
         constrained: bool = True,
         valid: bool = False,
-        successions: Mapping[str, float] | None = None,
+        transitions: Mapping[str, float] | None = None,
         capitals: Mapping[str, Sequence[float]] | None = None,
         classifier: nn.Linear | None = None,
     ) -> None:
-        """`classifier` is a learnt one for the head to take over; `successions` are what `count_successions` makes of labelled
+        """`classifier` is a learnt one for the head to take over; `transitions` are what `count_transitions` makes of labelled
         sentences, for a softmax head with `valid` tags to weigh, and `capitals` what `count_capitals` does, for either head."""
         super().__init__()
         self.labels = labels
@@ -69,14 +69,14 @@ class Tagger(nn.Module):
         self.encoder = encoder
         self.splitter = encoder.splitter(max_length, overlap)
         self.pad_id = encoder.pad_id
-        self.trust: Trust = AS_IT_IS
+        self.entity_calibration: EntityCalibration = UNCALIBRATED
         """What the confidence of entities is made with."""
         if head not in HEADS:
             raise UsageError(f"unknown head {head!r}; use {' or '.join(HEADS)}")
         self.head: Head = (
             CrfHead(encoder.width, labels, encoder.dropout, seed, constrained)
             if head == "crf"
-            else SoftmaxHead(encoder.width, len(labels), encoder.dropout, seed, labels if valid else None, successions)
+            else SoftmaxHead(encoder.width, len(labels), encoder.dropout, seed, labels if valid else None, transitions)
         )
         if capitals:
             self.head.capitals = torch.from_numpy(capital_scores(capitals, labels)).float()
@@ -88,7 +88,7 @@ class Tagger(nn.Module):
     def from_encoder(
         cls, name: str, labels: list[str], *, max_length: int = 64, overlap: int = 16, seed: int = 0,
         head: str = "softmax", constrained: bool = True, valid: bool = False, text: Iterable[Sequence[str]] = (),
-        shape: BiLstmShape | None = None, successions: Mapping[str, float] | None = None,
+        shape: BiLstmShape | None = None, transitions: Mapping[str, float] | None = None,
         capitals: Mapping[str, Sequence[float]] | None = None,
     ) -> Tagger:  # fmt: skip
         """A tagger that has learnt nothing yet: on pretrained weights, of which the seed decides those that the checkpoint
@@ -97,7 +97,7 @@ class Tagger(nn.Module):
         encoder = new_encoder(name, labels, seed, text, shape or BiLstmShape())
         tagger = cls(
             encoder, labels, max_length=max_length, overlap=overlap, seed=seed, head=head, constrained=constrained, valid=valid,
-            successions=successions, capitals=capitals,
+            transitions=transitions, capitals=capitals,
         )  # fmt: skip
         if capitals and sees_capitals(tagger.splitter, text):
             tagger.head.capitals = None
@@ -110,19 +110,19 @@ class Tagger(nn.Module):
         """A saved tagger, or any `*ForTokenClassification` whose labels are IOB2 tags. With `raw_tags` every word has its best
         tag, allowed by IOB2 or not, as transformers gives it. Entities below `min_confidence` are left out; without, those that
         training found not worth telling, and with raw tags none. A tagger that is saved again keeps what was asked for."""
-        from sequst.tagger.saving import load
+        from sequst.tagger.save import load
 
         tagger = load(folder)
         if raw_tags:
             tagger.head.take_raw_tags()
-        tagger.trust = tagger.trust.asked_for(raw_tags, min_confidence)
+        tagger.entity_calibration = tagger.entity_calibration.asked_for(raw_tags, min_confidence)
         return tagger.to(pick_device(device))
 
     def save(self, folder: str | Path, about: dict[str, Any] | None = None) -> None:
         """Write a folder that `Tagger.load` reads, and, of a transformer and but for the chain of a CRF,
         `transformers.AutoModelForTokenClassification` too. A model that is there is replaced; a folder of other things is an
         error."""
-        from sequst.tagger.saving import save
+        from sequst.tagger.save import save
 
         save(self, folder, about or {})
 
@@ -180,7 +180,7 @@ class Tagger(nn.Module):
     def predict(self, inputs: list[Any]) -> Prediction | list[Prediction]: ...
     def predict(self, inputs: Any) -> Prediction | list[Prediction]:
         """Tag a text, a list of words, a `Sentence`, or a list of any of them; see `sequst.tagger.prediction.as_sentences`."""
-        from sequst.tagger.predicting import annotate
+        from sequst.tagger.predict import annotate
         from sequst.tagger.prediction import as_sentences
 
         sentences, single = as_sentences(inputs)

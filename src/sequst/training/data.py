@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from sequst.corpus.checking import drop_overlap, overlap_messages, shared
-from sequst.corpus.columns import TagUse
-from sequst.corpus.counting import count_types
-from sequst.corpus.formats import open_input
-from sequst.corpus.huggingface import place_and_split
-from sequst.corpus.reading import hide_tags, read_file
+from sequst.corpus.counts import count_types
+from sequst.corpus.formats.columns import TagUse
+from sequst.corpus.formats.detect import open_input
+from sequst.corpus.formats.huggingface import place_and_split
+from sequst.corpus.formats.read import hide_tags, read_file
 from sequst.corpus.sampling import sample_dev
 from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError
-from sequst.evaluation.evaluating import unknown_types
+from sequst.evaluation.evaluate import unknown_types
 from sequst.training.seeds import derive
 from sequst.training.settings import Settings
 

@@ -9,8 +9,8 @@ import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 
+from sequst.tagger.encoders.shape import BILSTM
 from sequst.tagger.precision import has_bf16
-from sequst.tagger.shape import BILSTM
 from sequst.tagger.tagger import pick_device
 from sequst.training.settings import Settings
 

@@ -28,10 +28,10 @@ from torch import Tensor
 
 from sequst.errors import SequstError, UsageError
 from sequst.files import atomic_folder, explained, lock, read_json, require_free, write_bytes, write_json
-from sequst.training.configuring import load_saved, save_settings
+from sequst.training.checkpoint import load_state, save_state
+from sequst.training.configure import load_saved, save_settings
 from sequst.training.data import DataFile, Files
 from sequst.training.settings import Settings
-from sequst.training.state import load_state, save_state
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,11 +10,11 @@ import torch
 
 from sequst.errors import UsageError
 from sequst.tagger.batches import Batch, collate
+from sequst.tagger.encoders.shape import BILSTM
+from sequst.tagger.encoders.vectors import load_vectors
+from sequst.tagger.encoders.vocabulary import UNKNOWN, Vocabulary
 from sequst.tagger.precision import require_bf16
-from sequst.tagger.shape import BILSTM
 from sequst.tagger.tagger import Tagger, pick_device
-from sequst.tagger.vectors import load_vectors
-from sequst.tagger.vocabulary import UNKNOWN, Vocabulary
 from sequst.training.settings import Settings
 from sequst.uncertainty.passes import require_layers
 

@@ -24,7 +24,7 @@ from sequst.training.objective import Objective
 from sequst.training.progress import Progress, Silent
 from sequst.training.seeds import derive, seed_everything
 from sequst.training.settings import Phase
-from sequst.training.steps import ReplayedSteps, Steps, Taken
+from sequst.training.steps import ReplayedSteps, StepResult, Steps
 
 if TYPE_CHECKING:
     from sequst.tagger.batches import Labels
@@ -81,7 +81,7 @@ class Hooks:
 
 
 @dataclass
-class Outcome:
+class PhaseResult:
     """How a phase went."""
 
     steps: int
@@ -95,7 +95,7 @@ def fit(
     tagger: Tagger, examples: Examples, objective: Objective, phase: Phase, accelerator: Accelerator, seed: int,
     hooks: Hooks, state: dict[str, Any] | None = None, chain_rate: float = 5e-3,
     renew: Renew = None,
-) -> Outcome:  # fmt: skip
+) -> PhaseResult:  # fmt: skip
     """Train the tagger in place. Every epoch is seeded by itself, so a phase resumed at an epoch ends as it would have.
 
     Of the words it learns those that it meets; where they are known beforehand, the others take no time and no memory.
@@ -114,7 +114,7 @@ def _ids(examples: Examples) -> Tensor:
 def _fit(
     tagger: Tagger, examples: Examples, objective: Objective, phase: Phase, accelerator: Accelerator, seed: int,
     hooks: Hooks, state: dict[str, Any] | None, chain_rate: float, renew: Renew,
-) -> Outcome:  # fmt: skip
+) -> PhaseResult:  # fmt: skip
     def epoch_plan(epoch: int) -> list[list[int]]:
         lengths = [len(window.ids) for window in examples.windows]
         return plan(lengths, max_rows=phase.batch_size, max_tokens=MAX_TOKENS, seed=derive(seed, "order", epoch))
@@ -179,7 +179,7 @@ def _fit(
     elif averaged is not None:
         averaged.settle()
     tagger.eval()
-    return Outcome(at.step, at.loss, at.best_step, at.best_f1, at.seconds + time.perf_counter() - begun)
+    return PhaseResult(at.step, at.loss, at.best_step, at.best_f1, at.seconds + time.perf_counter() - begun)
 
 
 @dataclass
@@ -200,7 +200,7 @@ class _Position:
     """Weights from before a step whose loss and gradients were finite, renewed as often as the dev set is scored."""
     promised: tuple[int, dict[str, Tensor]] | None = None
     """The step and the weights from before it, which are good if it was."""
-    unseen: list[Taken] = field(default_factory=list)
+    unseen: list[StepResult] = field(default_factory=list)
     """The last steps, of which the losses have not been looked at."""
     seconds: float = 0.0
     total: float = 0.0
@@ -211,7 +211,7 @@ class _Position:
     def promise(self, tagger: Tagger) -> None:
         self.promised = self.step, _copy(tagger)
 
-    def took_step(self, taken: Taken) -> None:
+    def took_step(self, taken: StepResult) -> None:
         self.step += 1
         self.unseen.append(taken)
 

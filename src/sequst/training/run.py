@@ -14,36 +14,33 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sequst.calibration.temperature import fit_temperature
 from sequst.corpus.mentions import Mention, Mentions, mentions_of
 from sequst.corpus.sentence import Sentence
-from sequst.corpus.tags import OUTSIDE
 from sequst.errors import SequstError
-from sequst.evaluation.evaluating import evaluate
+from sequst.evaluation.evaluate import evaluate
 from sequst.files import write_bytes
+from sequst.tagger.accel.forward import forward_of
+from sequst.tagger.accel.parallel import on_all_cores
 from sequst.tagger.batches import Batch
 from sequst.tagger.capitals import count_capitals
-from sequst.tagger.cores import on_all_cores
-from sequst.tagger.forward import forward_of
-from sequst.tagger.shape import BILSTM
-from sequst.tagger.successions import count_successions
+from sequst.tagger.encoders.shape import BILSTM
 from sequst.tagger.tagger import Tagger, labels_of
-from sequst.training.calibrating import FEWEST, entities_of, learnt_trust
+from sequst.tagger.transitions import count_transitions
+from sequst.training.checkpoint import load_state, save_state
 from sequst.training.data import Data
 from sequst.training.device import make_accelerator
 from sequst.training.directory import RunDirectory
-from sequst.training.loop import MAX_TOKENS, Diverged, Examples, Hooks, OtherState, Outcome, Renew, batches_of, fit
+from sequst.training.loop import MAX_TOKENS, Diverged, Examples, Hooks, OtherState, PhaseResult, Renew, batches_of, fit
 from sequst.training.objective import Objective
 from sequst.training.progress import Progress, Silent
 from sequst.training.seeds import derive
 from sequst.training.settings import Phase, Settings
-from sequst.training.state import load_state, save_state
 from sequst.training.tracking import NoTracker, Tracker
 from sequst.uncertainty.beliefs import Beliefs, Probabilities, form_beliefs
-from sequst.uncertainty.ensembles import together
+from sequst.uncertainty.ensembles import mixture
 from sequst.uncertainty.labelling import Labelling
-from sequst.uncertainty.leaving_out import doubtful_words, judged_beliefs, outside
 from sequst.uncertainty.mc_dropout import dropout_rate
-from sequst.uncertainty.temperature import fit_temperature
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -93,10 +90,10 @@ class Run:
         return [sentence.words for sentence in (*self.data.labeled, *self.data.unlabeled)]
 
     @functools.cached_property
-    def successions(self) -> dict[str, float]:
+    def transitions(self) -> dict[str, float]:
         """Which tags follow one another in the labelled sentences, as much as it is to count; a CRF learns that by itself."""
-        strength = self.settings.successions if self.settings.head == "softmax" else 0.0
-        found = count_successions((sentence.tags or () for sentence in self.data.labeled), self.labels)
+        strength = self.settings.transitions if self.settings.head == "softmax" else 0.0
+        found = count_transitions((sentence.tags or () for sentence in self.data.labeled), self.labels)
         return {kind: strength * score for kind, score in found.items()} if strength else {}
 
     @functools.cached_property
@@ -119,7 +116,7 @@ class Run:
             head=self.settings.head,
             constrained=self.settings.crf.constrained,
             valid=self.settings.valid_tags,
-            successions=self.successions,
+            transitions=self.transitions,
             capitals=self.capitals,
             seed=derive(self.settings.seed, *place, "head"),
             text=self.text,
@@ -160,7 +157,7 @@ class Run:
         name: str,
         renew: Renew = None,
         scored: bool = True,
-    ) -> Outcome:
+    ) -> PhaseResult:
         """Run one phase, or take its result from disk where an earlier process has finished it. `renew`: see `fit`. What is not
         `scored` on the dev set is kept as it is at the end."""
         outcome = self._train(tagger, examples, objective, phase, round_, name, renew, scored)
@@ -170,14 +167,14 @@ class Run:
     def _train(
         self, tagger: Tagger, examples: Examples, objective: Objective, phase: Phase, round_: int, name: str, renew: Renew,
         scored: bool,
-    ) -> Outcome:  # fmt: skip
+    ) -> PhaseResult:  # fmt: skip
         done = self.directory.outcome(round_, name)
         if done is not None:
             for line in done["lines"]:
                 self.record(line)
             tagger.load_state_dict(done["tagger"])
             tagger.eval()
-            return Outcome(**done["outcome"])
+            return PhaseResult(**done["outcome"])
         saved = self.directory.phase(round_, name) / "state.pt"
         state = load_state(saved) if saved.is_file() else None
         lines: list[dict[str, Any]] = []
@@ -253,23 +250,18 @@ class Run:
             words = sum(len(sentence.words) for sentence in self.data.unlabeled)
             self.progress.begin(f"round {round_}: beliefs", len(teachers) * words, unit="words")
             try:
-                members, of_dev = [], []
-                asks_dev = uncertain and self.settings.selection.doubtful != "kept" and bool(self.data.dev)
+                members = []
                 for number, teacher in enumerate(teachers):
                     own = derive(seed, round_, "beliefs", *([number] if number else []))
                     drawn = draw if labelling.kind == "sampled" and not mixed else None
                     form = functools.partial(self._believe, teacher, passes, own, labelling.needs(passes, mixed))
                     members.append(form(self.data.unlabeled, drawn, self.progress.advance))
-                    of_dev += [form(self.data.dev)] if asks_dev else []
             finally:
                 self.progress.end()
-            found = together(members, [1.0] * len(members)) if len(members) > 1 else members[0]
+            found = mixture(members, [1.0] * len(members)) if len(members) > 1 else members[0]
             if before is not None and memory > 0:
-                found = together([found, before], [1.0 - memory, memory])
+                found = mixture([found, before], [1.0 - memory, memory])
             found = labelling.apply(found, self.labels, draw, mixed)
-            if of_dev:
-                seen = labelling.apply(together(of_dev, [1.0] * len(of_dev)) if mixed else of_dev[0], self.labels, draw, mixed)
-                found = self._with_doubts(found, seen)
             if mixed and not labelling.soft and memory == 0:  # labels have been made of them, and nobody asks again
                 found = dataclasses.replace(found, probabilities=None)
             found = dataclasses.replace(found, seconds=time.perf_counter() - begun)
@@ -283,20 +275,8 @@ class Run:
         """Pseudo-labels as the settings ask for them, or of this kind, for a method that selects words or takes all."""
         settings = self.settings
         rest = settings.selection.rest if selects else "dropped"
-        links = tuple(self.successions.items())
+        links = tuple(self.transitions.items())
         return Labelling(kind or settings.pseudo_labels, settings.sharpness, settings.valid_tags, rest, links)
-
-    def _with_doubts(self, found: Beliefs, of_dev: Beliefs) -> Beliefs:
-        """With the words of entities marked, or made O, that the teachers had better leave out, as what they believe of the dev
-        set tells."""
-        judged = judged_beliefs(of_dev, self.labels, [sentence.tags or () for sentence in self.data.dev])
-        if len(judged.correct) < FEWEST:
-            return found
-        trust = learnt_trust(judged, self.settings.optimism, entities_of(self.data.dev))
-        doubtful = doubtful_words(found, self.labels, trust)
-        if self.settings.selection.doubtful == "outside":
-            return outside(found, doubtful, self.labels.index(OUTSIDE))
-        return dataclasses.replace(found, doubtful=doubtful)
 
     def _believe(
         self, teacher: Tagger, passes: int, seed: int, needs: Probabilities, sentences: Sequence[Sentence],

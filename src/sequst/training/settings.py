@@ -12,7 +12,7 @@ from pathlib import PurePath
 from typing import Any
 
 from sequst.errors import UsageError
-from sequst.tagger.shape import BILSTM, BiLstmShape
+from sequst.tagger.encoders.shape import BILSTM, BiLstmShape
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ class Settings:
     """Sub-words that a window shares with the one before it."""
     valid_tags: bool = True
     """Of a softmax head take the best path of tags that IOB2 allows, not the best tag of every word by itself."""
-    successions: float = 1.0
+    transitions: float = 1.0
     """Of a softmax head with `valid_tags`, how much it counts when tags are decoded which of them follow one another in the
     labelled sentences; 0 for not at all."""
     capitals: float = 0.0
@@ -241,7 +241,7 @@ class Settings:
     abstain: bool = True
     """With `calibrate`, leave out entities whose confidence says that they cost more F1 than they bring: less than half of the
     F1 that is to be expected, so never one that is more likely right than wrong."""
-    optimism: float = 0.23
+    calibration_shift: float = 0.23
     """How much surer, in logits, a small dev set makes entities look than other text bears out: taken off by `calibrate`,
     before it is asked what to leave out. The default was found with few-shot dev sets that also chose the weights; 0 where
     yours is a fair sample of your text."""
@@ -347,9 +347,9 @@ class Settings:
         method does not use."""
         without = {"seed", "device", "checkpoint_seconds", "keep_rounds", *unused}
         doubts = (self.abstain and self.calibrate) or (self.selection.doubtful != "kept" and "selection" not in unused)
-        without |= set() if doubts else {"optimism"}
+        without |= set() if doubts else {"calibration_shift"}
         without |= set() if self.calibrate else {"abstain"}
-        without |= set() if self.head == "softmax" and self.valid_tags else {"successions"}
+        without |= set() if self.head == "softmax" and self.valid_tags else {"transitions"}
         without |= {"head", "crf"} if self.head == "softmax" else set()
         # a bilstm has no weights yet that could have read anything, and sees capitals
         without |= {"bilstm"} if self.encoder != BILSTM else {"adapt", "capitals"}
@@ -372,7 +372,7 @@ _YOUNGER: dict[type, dict[str, Any]] = {
         "sharpness": 1.0,
         "swap_from": "text",
         "valid_tags": False,
-        "successions": 0.0,
+        "transitions": 0.0,
         "capitals": 0.0,
         "abstain": False,
         "ensemble": Ensemble(teachers=1, students=1, memory=0.0),
@@ -425,7 +425,7 @@ _POSITIVE |= {"teachers", "students", "sharpness"}
 _POSITIVE |= {"refresh", "smoothing", "retune", "layers", "hidden", "word_size", "character_size", "filters", "rate"}
 _SHARES = {"warmup", "dev_fraction", "dropout", "average", "memory", "hide", "swap"}
 _MAY_BE_ZERO = {"min_steps", "weight_decay", "evaluations", "overlap", "checkpoint_seconds", "seed", "weight", "dev_shots"}
-_MAY_BE_ZERO |= {"entropy", "last_layers", "power", "optimism", "successions", "capitals", "max_steps"}
+_MAY_BE_ZERO |= {"entropy", "last_layers", "power", "calibration_shift", "transitions", "capitals", "max_steps"}
 _ZERO_OR_FROM = {"tau": 1.0, "prior": 1e-3}
 
 

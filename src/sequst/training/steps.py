@@ -17,19 +17,19 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from sequst.tagger.batches import Batch, moved
-from sequst.tagger.encoder import Way
+from sequst.tagger.encoders.base import Way
 from sequst.tagger.tagger import Tagger
 from sequst.training.objective import Objective
 
 if TYPE_CHECKING:
-    from sequst.training.fused_adamw import FusedAdamW
+    from sequst.training.accel.adamw import FusedAdamW
 
 log = logging.getLogger(__name__)
 
 _PRECISIONS = {"no": torch.float32, "bf16": torch.bfloat16}
 
 
-class Taken(NamedTuple):
+class StepResult(NamedTuple):
     """What a step tells: its loss, the norm of its gradients, and what the objective reports; on the device, not waited for."""
 
     names: tuple[str, ...]
@@ -46,18 +46,18 @@ class Steps:
         self._optimizer, self._accelerator, self._norm = optimizer, accelerator, norm
         self._way = Way()
 
-    def take(self, batch: Batch) -> Taken:
+    def take(self, batch: Batch) -> StepResult:
         """Learn from a batch, which may be on the CPU."""
         return self._take(batch.to(self._tagger.device))
 
-    def _take(self, batch: Batch) -> Taken:
+    def _take(self, batch: Batch) -> StepResult:
         way = self._way if self._objective.fast_way else contextlib.nullcontext()
         with contextlib.nullcontext() if self._objective.exact else self._accelerator.autocast(), way:
             loss, told = self._objective.loss(self._tagger, batch)
         self._accelerator.backward(loss)
         norm = self._update()
         self._optimizer.zero_grad(set_to_none=True)
-        return Taken(tuple(told), torch.stack([value.detach().float() for value in (loss, norm, *told.values())]))
+        return StepResult(tuple(told), torch.stack([value.detach().float() for value in (loss, norm, *told.values())]))
 
     def _update(self) -> Tensor:
         """Clip the gradients and go by them; gives the norm that they had."""
@@ -69,7 +69,7 @@ class Steps:
 class _Recorded(NamedTuple):
     graph: torch.cuda.CUDAGraph
     batch: Batch
-    taken: Taken
+    taken: StepResult
     table: Tensor | None
     """Where its gradients lie, for the kernels that go by it."""
 
@@ -100,7 +100,7 @@ class ReplayedSteps(Steps):
         """Whether steps can be recorded: on a GPU, of an encoder and a head that ask the CPU for nothing."""
         return tagger.device.type == "cuda" and tagger.encoder.known_layers() is not None and tagger.head.recordable
 
-    def take(self, batch: Batch) -> Taken:
+    def take(self, batch: Batch) -> StepResult:
         if not self._objective.recordable:
             return super().take(batch)
         batch = self._padded(batch)
@@ -158,7 +158,7 @@ class ReplayedSteps(Steps):
         """Let the kernels know of the optimizer's state, when there is more of it than before."""
         if not self._way.copies or len(self._optimizer.state) == self._states:
             return
-        from sequst.training.fused_adamw import FusedAdamW
+        from sequst.training.accel.adamw import FusedAdamW
 
         self._states = len(self._optimizer.state)
         fused = FusedAdamW(self._optimizer, self._way.copies, self._norm)

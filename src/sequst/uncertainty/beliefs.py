@@ -14,10 +14,10 @@ from torch import Tensor
 
 from sequst.corpus.sentence import Sentence
 from sequst.errors import UsageError
+from sequst.tagger.accel.forward import forward_of
+from sequst.tagger.accel.parallel import on_all_cores
 from sequst.tagger.batches import Batch
-from sequst.tagger.cores import on_all_cores
-from sequst.tagger.forward import forward_of
-from sequst.tagger.predicting import Gathered, Words
+from sequst.tagger.predict import Gathered, Words
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.information import PassSums
 from sequst.uncertainty.passes import mc_passes, require_layers

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def together(members: Sequence[Beliefs], shares: Sequence[float]) -> Beliefs:
+def mixture(members: Sequence[Beliefs], shares: Sequence[float]) -> Beliefs:
     """The mixture of some beliefs of the same words, each with its share; they must hold probabilities.
 
     It is as if the passes of all were those of one: the probabilities are their mean, and the information gain is the entropy

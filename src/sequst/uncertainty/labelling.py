@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from sequst.tagger.chain import Chain, iob2_constraints, viterbi
-from sequst.tagger.successions import succession_scores
+from sequst.tagger.crf import Chain, iob2_constraints, viterbi
+from sequst.tagger.transitions import transition_scores
 from sequst.uncertainty.beliefs import Beliefs, Probabilities, draw_labels
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ class Labelling:
     """Hard labels of several teachers are the best path that IOB2 allows; one alone decodes its own."""
     rest: str = "dropped"
     """Words that are not selected: `dropped`, or learnt with the `mean` probabilities of MC dropout."""
-    successions: tuple[tuple[str, float], ...] = ()
-    """What such a path weighs beside: see `tagger.successions`."""
+    transitions: tuple[tuple[str, float], ...] = ()
+    """What such a path weighs beside: see `tagger.transitions`."""
 
     @property
     def soft(self) -> bool:
@@ -65,7 +65,7 @@ class Labelling:
             return dataclasses.replace(_with_labels(beliefs, drawn), drawn_from=beliefs.labels)
         if not self.valid:
             return beliefs
-        return _with_labels(beliefs, best_valid(beliefs.probabilities, beliefs.starts, names, dict(self.successions)))
+        return _with_labels(beliefs, best_valid(beliefs.probabilities, beliefs.starts, names, dict(self.transitions)))
 
     def targets(
         self, beliefs: Beliefs, selected: NDArray[np.bool_], weights: NDArray[np.float64] | None = None, classes: int = 0
@@ -97,12 +97,12 @@ def sharpened(probabilities: NDArray[np.float32], power: float) -> NDArray[np.fl
 
 def best_valid(
     probabilities: NDArray[np.float32], starts: NDArray[np.int64], names: Sequence[str],
-    successions: Mapping[str, float] | None = None,
+    weights: Mapping[str, float] | None = None,
 ) -> NDArray[np.int64]:  # fmt: skip
-    """(N,): of each sentence the labels of the highest product of probabilities, and of successions where they are given, in
+    """(N,): of each sentence the labels of the highest product of probabilities, and of transition `weights` where given, in
     which every I- continues something."""
     forbidden, start = iob2_constraints(list(names))
-    transitions = forbidden + succession_scores(successions or {}, names)
+    transitions = forbidden + transition_scores(weights or {}, names)
     end = torch.zeros_like(start)
     labels = np.zeros(len(probabilities), dtype=np.int64)
     tiny = np.finfo(np.float32).tiny

@@ -9,13 +9,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sequst.errors import UsageError
+from sequst.tagger.accel.cpu_forward import Lean
+from sequst.tagger.accel.dropout_masks import Masks
+from sequst.tagger.accel.forward import Forward
+from sequst.tagger.accel.varlen_forward import Packed
 from sequst.tagger.batches import Batch
-from sequst.tagger.forward import Forward
-from sequst.tagger.lean import Lean
-from sequst.tagger.masks import Masks
-from sequst.tagger.packed import Packed
+from sequst.tagger.encoders.transformer import states_of_words
 from sequst.tagger.tagger import Tagger
-from sequst.tagger.transformer import states_of_words
 from sequst.uncertainty.mc_dropout import mc_dropout, same_dropout
 
 TOGETHER = 5

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from sequst.corpus.formats.write import write_conll
 from sequst.corpus.generated import generate
 from sequst.corpus.sentence import Sentence
-from sequst.corpus.writing import write_conll
 from sequst.errors import SequstError, UsageError
 from sequst.tagger.capitals import count_capitals
+from sequst.tagger.entity_calibration import EntityCalibration
 from sequst.tagger.tagger import Tagger, labels_of
-from sequst.tagger.trust import Trust
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -39,7 +39,7 @@ CAPITALS = count_capitals(((s.words, s.tags or ()) for s in SENTENCES[:30]), lab
 HEADS: dict[str, dict[str, Any]] = {
     "softmax": {},
     "valid": {"valid": True},
-    "successions": {"valid": True, "successions": {"O B": -1.5, "B I": 2.0, "B same": -4.0, "I I": 1.0, "I other": -1.0}},
+    "transitions": {"valid": True, "transitions": {"O B": -1.5, "B I": 2.0, "B same": -4.0, "I I": 1.0, "I other": -1.0}},
     "capitals": {"valid": True, "capitals": CAPITALS},
     "crf": {"head": "crf"},
     "crf with capitals": {"head": "crf", "capitals": CAPITALS},
@@ -66,8 +66,8 @@ def test_raw_tags(make_tagger: MakeTagger, tiny_encoder: str, tmp_path: Path, se
 
 
 def test_how_sure_it_must_be(make_tagger: MakeTagger, tiny_encoder: str, tmp_path: Path, sequst: Cli) -> None:
-    tagger = make_tagger(tiny_encoder, **HEADS["successions"])
-    tagger.trust = Trust(least=0.45)
+    tagger = make_tagger(tiny_encoder, **HEADS["transitions"])
+    tagger.entity_calibration = EntityCalibration(threshold=0.45)
     tagger.save(tmp_path / "m")
     export(tagger, tmp_path / "m-onnx")
     tagged = generate(pool=60, test=1).pool
@@ -104,7 +104,9 @@ def test_a_thousand_sentences_have_the_same_tags(
 ) -> None:
     tagger = make_tagger(encoders[encoder], **HEADS[head])
     assert bool(tagger.capitals) == ("capitals" in HEADS[head])
-    tagger.trust = Trust(1.7, -0.3, ((tagger.types[0], 0.5),), least=0.4 if head == "successions" else 0.0)
+    tagger.entity_calibration = EntityCalibration(
+        1.7, -0.3, ((tagger.types[0], 0.5),), threshold=0.4 if head == "transitions" else 0.0
+    )
     expected: Any = tagger.predict(SENTENCES)
     export(tagger, tmp_path / "onnx")
     found: Any = OnnxTagger.load(tmp_path / "onnx").predict(SENTENCES)
@@ -113,7 +115,7 @@ def test_a_thousand_sentences_have_the_same_tags(
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.sentence is theirs.sentence
         assert ours.confidences == pytest.approx(theirs.confidences, abs=1e-4)
-        assert ours.trust == theirs.trust
+        assert ours.entity_calibration == theirs.entity_calibration
     tags = {tag for prediction in found for tag in prediction.tags}
     assert len(tags) >= len(tagger.labels) - 2  # nearly all occur: few are right by never being asked for
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sequst.evaluation.calibration import Bin
+from sequst.calibration.reliability import Bin
 from sequst.training.report.charts import HEIGHT, WIDTH, Series, line_chart, reliability_diagram, ticks
 
 DOT = re.compile(r'<circle class="dot s(\d)" cx="([\d.]+)" cy="([\d.]+)" r="([\d.]+)"><title>(.*?)</title>')

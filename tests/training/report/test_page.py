@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from tests.methods.test_self_training import OPTIONS, QUICK
 
+from sequst.api import Result, train
 from sequst.corpus.sampling import Split
 from sequst.corpus.sentence import Sentence
-from sequst.methods.running import Result, train
 from sequst.training.seeds import derive
 from sequst.uncertainty.beliefs import Beliefs
 from sequst.uncertainty.selectors import SampledWords, WeighedOfEachClass
@@ -151,7 +151,7 @@ def test_a_page_that_cannot_be_made_is_not_worth_the_run(
     def broken(*arguments: object) -> None:
         raise ZeroDivisionError("no page")
 
-    monkeypatch.setattr("sequst.methods.running.write_report", broken)
+    monkeypatch.setattr("sequst.api.write_report", broken)
     run = train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=QUICK)
     assert (run.path / "summary.json").is_file()
     assert not (run.path / "report.html").exists()

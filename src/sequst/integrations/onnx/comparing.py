@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sequst.corpus.sentence import Sentence
-from sequst.evaluation.evaluating import evaluation_of
+from sequst.evaluation.evaluate import evaluation_of
 from sequst.tagger.prediction import Prediction
 
 Annotate = Callable[[Iterable[Sentence]], Iterable[Prediction]]

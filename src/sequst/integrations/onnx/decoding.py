@@ -1,7 +1,7 @@
-"""From the scores of words to their labels and how probable these are, as the heads of `sequst.tagger.head` do it, in numpy.
+"""From the scores of words to their labels and how probable these are, as the heads of `sequst.tagger.heads` do it, in numpy.
 
 B rows of at most W words with C labels; words come first in a row and padding after them. Sums are in float64, which keeps
-enough digits for any window without the shifts that `sequst.tagger.chain` needs.
+enough digits for any window without the shifts that `sequst.tagger.crf` needs.
 """
 
 from __future__ import annotations

@@ -22,10 +22,10 @@ from sequst.integrations.onnx.decoding import Transitions
 from sequst.integrations.onnx.folder import FACTS, GRAPH, TOKENIZER, TRANSITIONS, Facts
 from sequst.integrations.onnx.tagger import Graph
 from sequst.tagger.batches import Batch, Rows, collate
-from sequst.tagger.head import CrfHead, Head, SoftmaxHead
-from sequst.tagger.pretrained import quiet
+from sequst.tagger.encoders.pretrained import quiet
+from sequst.tagger.encoders.transformer import Transformer
+from sequst.tagger.heads import CrfHead, Head, SoftmaxHead
 from sequst.tagger.tagger import Tagger
-from sequst.tagger.transformer import Transformer
 from sequst.tagger.windows import SubwordSplitter
 from sequst.version import __version__
 
@@ -64,7 +64,7 @@ def export(tagger: Tagger, folder: str | Path) -> None:
         overlap=tagger.overlap,
         special=splitter.special,
         pad=tagger.pad_id,
-        trust=tagger.trust,
+        entity_calibration=tagger.entity_calibration,
         transitions=transitions is not None,
         capitals=tagger.capitals,
     )

@@ -16,7 +16,7 @@ from typing import Any
 from sequst.errors import SequstError, UsageError
 from sequst.files import read_json, write_json
 from sequst.tagger.capitals import checked
-from sequst.tagger.trust import Trust
+from sequst.tagger.entity_calibration import EntityCalibration
 from sequst.tagger.windows import SpecialTokens
 
 GRAPH = "model.onnx"
@@ -47,7 +47,7 @@ class Facts:
     overlap: int
     special: SpecialTokens
     pad: int
-    trust: Trust
+    entity_calibration: EntityCalibration
     transitions: bool
     """Whether the file of them belongs there: without it, tags would be others."""
     capitals: Mapping[str, Sequence[float]]
@@ -55,7 +55,7 @@ class Facts:
 
     def save(self, folder: Path, about: dict[str, Any]) -> None:
         """Beside what else is to be known `about` the tagger."""
-        tuples = {"special": self.special._asdict(), "trust": self.trust.to_dict()}
+        tuples = {"special": self.special._asdict(), "entity_calibration": self.entity_calibration.to_dict()}
         write_json(folder / FACTS, {**about, **asdict(self), **tuples})
 
     @classmethod
@@ -71,7 +71,7 @@ class Facts:
                 overlap=int(found["overlap"]),
                 special=SpecialTokens(**found["special"]),
                 pad=int(found["pad"]),
-                trust=Trust.from_dict(found["trust"]),
+                entity_calibration=EntityCalibration.from_dict(found.get("entity_calibration") or found["trust"]),
                 transitions=bool(found.get("transitions", there or found["head"] == "crf")),  # older exports do not say it
                 capitals=checked(found.get("capitals", {})),
             )

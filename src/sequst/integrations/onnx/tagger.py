@@ -32,7 +32,7 @@ class OnnxTagger:
     """Loads what `sequst export` wrote; `predict` takes what that of `Tagger` takes."""
 
     def __init__(self, facts: Facts, graph: Graph, splitter: BackendSplitter, transitions: Transitions | None) -> None:
-        self.labels, self.trust = list(facts.labels), facts.trust
+        self.labels, self.entity_calibration = list(facts.labels), facts.entity_calibration
         self.precision = facts.precision
         self._marginal = facts.head == "crf"
         self._pad, self._graph, self._splitter, self._transitions = facts.pad, graph, splitter, transitions
@@ -58,7 +58,7 @@ class OnnxTagger:
         if raw_tags:
             facts, transitions = dataclasses.replace(facts, capitals={}), None
         tagger = cls(facts, graph, splitter, transitions)
-        tagger.trust = tagger.trust.asked_for(raw_tags, min_confidence)
+        tagger.entity_calibration = tagger.entity_calibration.asked_for(raw_tags, min_confidence)
         return tagger
 
     @property
@@ -84,7 +84,7 @@ class OnnxTagger:
             for sentence in held:
                 words = slice(begin, begin + len(sentence))
                 tags = tuple(self.labels[label] for label in labels[words].tolist())
-                yield Prediction.settled(sentence, tags, confidences[words].tolist(), self.trust)
+                yield Prediction.settled(sentence, tags, confidences[words].tolist(), self.entity_calibration)
                 begin = words.stop
 
     def _label(self, sentences: Sequence[Sentence]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

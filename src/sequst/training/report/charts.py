@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from sequst.evaluation.calibration import Bin
+from sequst.calibration.reliability import Bin
 
 WIDTH, HEIGHT = 460.0, 250.0
 COLOURS = 6

@@ -12,9 +12,9 @@ import jinja2
 import numpy as np
 
 from sequst.corpus.tags import OUTSIDE, spans, types_of
-from sequst.evaluation.evaluating import Evaluation
+from sequst.evaluation.evaluate import Evaluation
 from sequst.files import atomic_text
-from sequst.training.configuring import describe, dump, flatten
+from sequst.training.configure import describe, dump, flatten
 from sequst.training.report.charts import COLOURS, Series, line_chart, reliability_diagram
 from sequst.training.run import Run
 from sequst.training.seeds import derive

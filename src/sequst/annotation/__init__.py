@@ -1,0 +1,1 @@
+"""What to label next, and which labels look wrong."""

@@ -1,0 +1,131 @@
+"""Labels that look wrong: every labelled sentence is judged by a tagger that has learnt the others."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sequst.annotation.label_errors import HeldOutPrediction, Suspect, rank_suspects
+from sequst.api import AUTO, Source, overridden, train
+from sequst.corpus.folds import fold_of
+from sequst.corpus.sentence import Sentence
+from sequst.corpus.tags import types_of
+from sequst.errors import SequstError, UsageError, shorten
+from sequst.methods.registry import find_method
+from sequst.tagger.tagger import Tagger
+from sequst.training.data import DataFile
+from sequst.training.progress import Progress, Silent
+from sequst.training.run import PhaseStopped
+from sequst.training.seeds import derive
+from sequst.training.settings import Settings
+from sequst.uncertainty.beliefs import form_beliefs
+
+FOLDS = 5
+
+
+def find_suspects(
+    labeled: Source,
+    *,
+    folds: int = FOLDS,
+    settings: Settings | None = None,
+    progress: Progress | None = None,
+    **overrides: Any,
+) -> list[Suspect]:
+    """The labels that look wrong, from the most doubtful down.
+
+    A tagger is trained for every one of the `folds`, in a folder that is gone at the end. `settings` and `overrides` are those
+    of `train`.
+    """
+    settings, progress = overridden(settings or Settings(), overrides, "find_suspects()"), progress or Silent()
+    sentences, notes = _read(labeled)
+    for note in notes:
+        progress.note(note)
+    return rank_suspects(judge(sentences, folds, settings, progress))
+
+
+def judge(sentences: Sequence[Sentence], folds: int, settings: Settings, progress: Progress) -> list[HeldOutPrediction]:
+    """Every sentence with what a tagger that has learnt the other folds makes of it, in their order."""
+    if settings.method == AUTO:
+        settings = dataclasses.replace(settings, method="finetune")
+    if find_method(settings.method).unlabeled:
+        raise UsageError(f"method {settings.method} learns from unlabelled text, and there is none here; use finetune")
+    fold = fold_of(sentences, folds, derive(settings.seed, "folds"))
+    _require_entities(sentences, fold, progress)
+    judged: list[HeldOutPrediction] = []
+    for number in range(folds):
+        mine = [place for place, each in enumerate(fold) if each == number]
+        others = [sentence for sentence, each in zip(sentences, fold, strict=True) if each != number]
+        tagger = _learnt(others, settings, f"fold {number + 1} of {folds}", progress)
+        judged += _judged(tagger, sentences, mine)
+    return sorted(judged, key=lambda each: each.number)
+
+
+def _learnt(sentences: list[Sentence], settings: Settings, fold: str, progress: Progress) -> Tagger:
+    with tempfile.TemporaryDirectory(prefix="sequst-") as folder:
+        try:
+            run = train(sentences, Path(folder) / "run", settings=settings, progress=_OfFold(progress, fold))
+        except PhaseStopped as stop:  # what is left of it goes with the folder
+            raise SequstError(f"{fold}: {stop.what}\n{stop.advice}") from None
+        return Tagger.load(run.path / "model", settings.device)
+
+
+def _judged(tagger: Tagger, sentences: Sequence[Sentence], places: Sequence[int]) -> Iterator[HeldOutPrediction]:
+    beliefs = form_beliefs(tagger, [sentences[place] for place in places], 0, 0, probabilities="plain")
+    assert beliefs.probabilities is not None
+    for place, (start, end) in zip(places, itertools.pairwise(beliefs.starts.tolist()), strict=True):
+        tags = tuple(tagger.labels[label] for label in beliefs.labels[start:end].tolist())
+        yield HeldOutPrediction(sentences[place], place + 1, tags, beliefs.probabilities[start:end], tuple(tagger.labels))
+
+
+def _read(labeled: Source) -> tuple[Sequence[Sentence], list[str]]:
+    """(sentences, all of them with tags, and notes on what was guessed)."""
+    if isinstance(labeled, str | Path):
+        labeled = DataFile(str(labeled))
+    if isinstance(labeled, DataFile):
+        return labeled.read("required")
+    stranger = next((each for each in labeled if not isinstance(each, Sentence) or each.tags is None), None)
+    if stranger is not None:
+        raise UsageError(f"labeled: found {shorten(stranger)} in it; give a file, or a list of Sentence with tags")
+    return labeled, []
+
+
+def _require_entities(sentences: Sequence[Sentence], fold: Sequence[int], progress: Progress) -> None:
+    """An error where some fold leaves no entity to learn from; a note of types that cannot be judged."""
+    folds_of = defaultdict(set)
+    for sentence, number in zip(sentences, fold, strict=True):
+        for type_ in types_of([sentence.tags or ()]):
+            folds_of[type_].add(number)
+    if len(set().union(*folds_of.values())) < 2:
+        raise SequstError(
+            "fewer than two different sentences have an entity: nothing can be learnt from one that judges another; label more"
+        )
+    for type_ in sorted(type_ for type_, numbers in folds_of.items() if len(numbers) == 1):
+        progress.note(f"type {type_} is in one fold alone, so no other can teach it: its labels are not judged")
+
+
+class _OfFold:
+    """The progress of training in one fold: phases carry its name, and what was guessed is not told again for each."""
+
+    def __init__(self, progress: Progress, name: str) -> None:
+        self._progress, self._name = progress, name
+
+    def begin(self, phase: str, total: int, done: int = 0, unit: str = "steps") -> None:
+        self._progress.begin(f"{self._name}: {phase}", total, done, unit)
+
+    def advance(self, steps: int = 1, **values: float) -> None:
+        self._progress.advance(steps, **values)
+
+    def end(self) -> None:
+        self._progress.end()
+
+    def note(self, message: str) -> None:
+        if message.startswith("warning: "):
+            self._progress.note(f"{self._name}: {message}")
+
+    def round(self, line: Mapping[str, Any]) -> None:
+        self._progress.round(line)

@@ -1,0 +1,306 @@
+"""From files and settings to a trained tagger: check everything, make the run directory, run the method, score it once."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sequst.calibration.abstention import describe_abstention
+from sequst.calibration.calibrate import TOO_FEW, calibrate
+from sequst.corpus.formats.huggingface import fetch_dataset, is_on_the_hub
+from sequst.corpus.formats.write import write_jsonl
+from sequst.corpus.sentence import Sentence
+from sequst.errors import SequstError, UsageError, shorten
+from sequst.evaluation.evaluate import Evaluation, evaluate
+from sequst.inputs import STDIN, require_one_stdin
+from sequst.methods.adapt import adapt
+from sequst.methods.registry import Method, find_method
+from sequst.tagger.encoders.pretrained import PACKAGED
+from sequst.tagger.encoders.shape import BILSTM
+from sequst.tagger.encoders.vectors import GLOVE
+from sequst.tagger.precision import has_bf16
+from sequst.tagger.save import add_facts
+from sequst.tagger.tagger import Tagger, pick_device
+from sequst.training.configure import from_dict
+from sequst.training.data import DROP, Data, DataFile, Files, load_data, overlap_warning
+from sequst.training.device import describe_device, resolve_precision
+from sequst.training.directory import RunDirectory
+from sequst.training.encoder import EncoderFacts, load_encoder, vectors_note
+from sequst.training.progress import Progress, Silent
+from sequst.training.report.page import write_report
+from sequst.training.run import Run
+from sequst.training.settings import Settings, to_dict
+from sequst.training.tracking import NoTracker, Tracker
+from sequst.version import __version__
+
+AUTO = "auto"
+Source = str | Path | DataFile | Sequence[Sentence]
+"""A file, a file with how to read it, or sentences."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run."""
+
+    path: Path
+    summary: dict[str, Any]
+    was_finished: bool = False
+    """The run had ended before it was resumed, so nothing was done."""
+
+    @functools.cached_property
+    def tagger(self) -> Tagger:
+        return Tagger.load(self.path / "model")
+
+
+def train(
+    labeled: Source,
+    output: str | Path,
+    *,
+    unlabeled: Source | None = None,
+    dev: Source | None = None,
+    test: Source | None = None,
+    drop_overlap: bool = False,
+    settings: Settings | None = None,
+    progress: Progress | None = None,
+    tracker: Tracker | None = None,
+    **overrides: Any,
+) -> Result:
+    """Train a tagger and keep the run in `output`; the tagger is in `output/model`.
+
+    `overrides` are settings by name, e.g. `method="finetune"`, `seed=42`, `teacher={"epochs": 3}`.
+    """
+    settings = _located(overridden(settings or Settings(), overrides, "train()"))
+    if settings.method == AUTO:
+        settings = dataclasses.replace(settings, method="finetune" if unlabeled is None else "sequst")
+    progress = progress or Silent()
+    path = RunDirectory.require_free(output)
+    method = find_method(settings.method)
+    given = {"labeled": labeled, "unlabeled": unlabeled, "dev": dev, "test": test}
+    with tempfile.TemporaryDirectory(prefix="sequst-") as spool:
+        files = _as_files({k: v for k, v in given.items() if v is not None}, drop_overlap, Path(spool))
+        data = load_data(files, settings)
+        if data.unlabeled and not method.unlabeled:
+            progress.note(f"method {method.name} does not learn from unlabelled text: --unlabeled is checked and not used")
+        if method.unlabeled and not any(sentence.words for sentence in data.unlabeled):
+            raise UsageError(f"method {method.name} learns from unlabelled text: name some with --unlabeled")
+        if settings.bilstm.vectors and settings.encoder != BILSTM:
+            progress.note(f"bilstm.vectors is not used: the encoder is {settings.encoder}, not bilstm")
+        encoder = load_encoder(settings, method.perturbs)
+        precision = resolve_precision(settings, encoder.parameters)
+        facts = {
+            "sequst": __version__,
+            "torch": torch.__version__,
+            "command": _command(),
+            "threads": torch.get_num_threads(),
+            "device": str(pick_device(settings.device)),
+            "precision": precision,
+            "encoder": encoder._asdict(),
+        }
+        directory = RunDirectory.create(path, settings, files, facts, Path(spool))
+    return _execute(directory, directory.files(), settings, method, data, precision, progress, tracker)
+
+
+def _command() -> str:
+    """As it could be typed again, whether it was `sequst`, `sequst.exe` or `python -m sequst`."""
+    program, package = Path(sys.argv[0]), Path(__file__).resolve().parent
+    is_ours = program.name == "__main__.py" and program.resolve().parent in (package, package / "cli")
+    return shlex.join(["sequst", *sys.argv[1:]]) if is_ours or program.name in ("sequst", "sequst.exe") else "from Python"
+
+
+def resume(path: str | Path, progress: Progress | None = None, tracker: Tracker | None = None) -> Result:
+    """Go on with a run that was stopped; it ends with the numbers it would have had."""
+    directory = RunDirectory.open(path)
+    if directory.summary is not None:
+        return Result(directory.path, directory.summary, was_finished=True)
+    files, settings = directory.files(), directory.settings()
+    method = find_method(settings.method)
+    progress, encoder = progress or Silent(), load_encoder(settings, method.perturbs)
+    precision = _as_before(directory, settings, encoder, progress)
+    return _execute(directory, files, settings, method, load_data(files, settings), precision, progress, tracker)
+
+
+def _as_before(directory: RunDirectory, settings: Settings, encoder: EncoderFacts, progress: Progress) -> str:
+    """Threads and, which is returned, precision are those that the run began with. Other weights are refused; another machine
+    or torch is told, for the numbers may then differ in their last digits."""
+    facts = directory.facts
+    if encoder.sha256 != facts["encoder"]["sha256"]:
+        what = f"the encoder {settings.encoder} has other weights"
+        if settings.encoder == BILSTM:
+            what = f"{settings.bilstm.vectors} has other word vectors"
+        raise SequstError(f"{what} than when the run began; begin a new run with it")
+    torch.set_num_threads(facts["threads"])
+    device = pick_device(settings.device)
+    began = facts.get("precision")
+    if began is None:  # an older run: on a CPU all were in fp32
+        began = "fp32" if facts["device"] == "cpu" else resolve_precision(settings, encoder.parameters)
+    precision = began if settings.precision == began or has_bf16(device) else "fp32"
+    then = {**facts, "precision": began}
+    for name, now in {"torch": torch.__version__, "device": str(device), "precision": precision}.items():
+        if then[name] != now:
+            progress.note(f"warning: the run began with {name} {then[name]} and goes on with {now}; its numbers may differ")
+    return precision
+
+
+def _execute(
+    directory: RunDirectory,
+    files: Files,
+    settings: Settings,
+    method: Method,
+    data: Data,
+    precision: str,
+    progress: Progress,
+    tracker: Tracker | None,
+) -> Result:
+    tracker, failed = tracker or NoTracker(), True
+    directory.lock()
+    try:
+        if directory.summary is not None:  # another process ended it while this one was starting
+            return Result(directory.path, directory.summary, was_finished=True)
+        if not method.unlabeled:
+            data = dataclasses.replace(data, unlabeled=[], hidden_tags=[])
+        run = Run(settings, data, directory, precision, progress, tracker)
+        tracker.begin(directory.path, to_dict(settings))
+        for note in [*data.notes, f"dev set: {data.dev_policy}", vectors_note(settings, run.text)]:
+            if note is not None:
+                progress.note(note)
+        if settings.adapt and method.unlabeled:
+            adapt(run)
+        tagger = method.load()(run)
+        calibration = None
+        if data.dev and settings.calibrate:
+            calibration = calibrate(tagger, data.dev, settings.calibration_shift, settings.abstain)
+            told = TOO_FEW if calibration is None else describe_abstention(tagger, data.dev)
+            if told is not None:
+                progress.note(told)
+        dev = evaluate(tagger, data.dev) if data.dev else None
+        summary = {**_summary(run, method, dev), "calibration": calibration}
+        about = {**summary, "settings": to_dict(settings), "command": directory.facts["command"]}
+        tagger.save(directory.path / "model", about)
+        test = None if files.test is None else _test(tagger, files.test, data, directory, progress)
+        if test is not None:
+            summary["test"] = test.to_dict()
+            add_facts(directory.path / "model", {"test": summary["test"]})
+        try:
+            write_report(run, summary, dev, test)
+        except Exception as error:  # a page is not worth a run
+            progress.note(f"warning: no report.html could be written ({type(error).__name__}: {error})")
+        directory.finish(summary, settings.keep_rounds)
+        failed = False
+        return Result(directory.path, summary)
+    finally:
+        tracker.end(failed)
+        directory.unlock()
+
+
+def _test(tagger: Tagger, file: DataFile, data: Data, directory: RunDirectory, progress: Progress) -> Evaluation:
+    """The one time that the test file is read."""
+    try:
+        sentences, notes = file.read("required")
+    except SequstError as error:
+        raise SequstError(
+            f"{error}\nThe tagger is trained and in {directory.path / 'model'}; mend the test file, then --resume"
+        ) from None
+    for note in [*notes, *overlap_warning(data.labeled, sentences, f"test set too: its score is too high; {DROP}")]:
+        progress.note(note)
+    evaluation = evaluate(tagger, sentences)
+    for type_, count in evaluation.unknown_types.items():
+        progress.note(f"type {type_} is in the test set but never labelled: its {count} entities count as missed")
+    return evaluation
+
+
+def _summary(run: Run, method: Method, dev: Evaluation | None) -> dict[str, Any]:
+    return {
+        "method": method.name,
+        "encoder": run.settings.encoder,
+        "head": run.settings.head,
+        "seed": run.settings.seed,
+        "settings_hash": run.settings.hash(method.unused),
+        "labeled_sentences": len(run.data.labeled),
+        "unlabeled_sentences": len(run.data.unlabeled),
+        "dev_set": run.data.dev_policy,
+        "dev_f1": None if dev is None else dev.total.f1,
+        "rounds": max(0, len(run.history) - 1),
+        "kept_round": run.kept_round,
+        "history": run.history,
+        "seconds": run.seconds,
+        **describe_device(run.accelerator),
+    }
+
+
+def overridden(settings: Settings, overrides: Mapping[str, Any], where: str) -> Settings:
+    """The settings with some of them changed by name; errors say `where`."""
+    tree = to_dict(settings)
+    for name, value in overrides.items():
+        both = isinstance(tree.get(name), dict) and isinstance(value, Mapping)
+        tree[name] = {**tree[name], **value} if both else value
+    return from_dict(tree, where)
+
+
+def _located(settings: Settings) -> Settings:
+    """An encoder in a folder and vectors in a file are named in full, so that the run can be resumed from anywhere."""
+    folder, vectors = Path(settings.encoder), Path(settings.bilstm.vectors)
+    if settings.encoder not in (*PACKAGED, BILSTM) and folder.is_dir():
+        return dataclasses.replace(settings, encoder=str(folder.absolute()))
+    if settings.encoder == BILSTM and settings.bilstm.vectors not in ("", GLOVE):
+        return dataclasses.replace(settings, bilstm=dataclasses.replace(settings.bilstm, vectors=str(vectors.absolute())))
+    return settings
+
+
+def _as_files(given: Mapping[str, Source], drop_overlap: bool, spool: Path) -> Files:
+    """Every source as a file: streams, sentences and what lies on the hub are written to the spool, which the run directory
+    takes over."""
+    require_one_stdin(map(_path_of, given.values()))
+    return Files(**{role: _as_file(role, source, spool) for role, source in given.items()}, drop_overlap=drop_overlap)
+
+
+def _path_of(source: Source) -> str | None:
+    if isinstance(source, DataFile):
+        return source.path
+    return str(source) if isinstance(source, str | Path) else None
+
+
+def _as_file(role: str, source: Source, spool: Path) -> DataFile:
+    if isinstance(source, str | Path):
+        source = DataFile(str(source))
+    if isinstance(source, DataFile):
+        stdin = source.path == STDIN
+        if source.format == "datasets" and not stdin and is_on_the_hub(source.path):
+            fetch_dataset(source.path, spool / f"{role}.parquet")
+            return dataclasses.replace(source, path=str(spool / f"{role}.parquet"), shown=source.path)
+        if not stdin and (Path(source.path).is_file() or not Path(source.path).exists() or Path(source.path).is_dir()):
+            return source
+        with contextlib.ExitStack() as stack:
+            stream = sys.stdin.buffer if stdin else stack.enter_context(Path(source.path).open("rb"))
+            shutil.copyfileobj(stream, stack.enter_context((spool / role).open("wb")))
+        return dataclasses.replace(source, path=str(spool / role), shown="<stdin>" if stdin else source.path)
+    strangers = [each for each in source if not isinstance(each, Sentence)]
+    if strangers:
+        raise UsageError(
+            f"{role}: found {shorten(strangers[0])} in it; give a file, or a list of Sentence, e.g. of sequst.read(FILE)"
+        )
+    copy = spool / f"{role}.jsonl"
+    try:
+        write_jsonl(copy, source)
+    except UnicodeEncodeError:
+        raise UsageError(_half_a_character(role, source)) from None
+    return DataFile(str(copy), shown=role)
+
+
+def _half_a_character(role: str, sentences: Sequence[Sentence]) -> str:
+    """Where the first one is: Python takes lone surrogates for text, and no file does."""
+    for number, sentence in enumerate(sentences, 1):
+        for text in (*sentence.words, *(sentence.tags or ()), str(sentence.id)):
+            if any("\ud800" <= character <= "\udfff" for character in text):
+                return f"{role}: its sentence {number} has half a character in {shorten(text)}; give whole ones, no surrogates"
+    raise AssertionError("all of it is text")

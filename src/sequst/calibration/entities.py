@@ -1,0 +1,67 @@
+"""The confidence of entities, fitted to how often they are right in sentences with tags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from sequst.corpus.sentence import Sentence
+from sequst.corpus.tags import spans
+from sequst.tagger.entity_calibration import EntityCalibration, logit
+from sequst.tagger.prediction import Prediction
+
+PRIOR = 1.0
+"""Weight of the prior on slope 1, intercept 0 and no shifts, in entities."""
+
+
+class EntityOutcomes(NamedTuple):
+    """Of every predicted entity the type, the confidence, and whether it is right."""
+
+    types: list[str]
+    confidences: list[float]
+    correct: list[bool]
+
+
+def entity_outcomes(predictions: Iterable[Prediction]) -> EntityOutcomes:
+    """The predicted entities against the tags that their sentences carry."""
+    found = EntityOutcomes([], [], [])
+    for prediction in predictions:
+        right = set(spans(prediction.sentence.tags or ()))
+        for entity in prediction.entities:
+            found.types.append(entity.type)
+            found.confidences.append(entity.confidence)
+            found.correct.append(entity[:3] in right)
+    return found
+
+
+def count_entities(sentences: Iterable[Sentence]) -> int:
+    """The number of entities in the tags."""
+    return sum(len(spans(sentence.tags or ())) for sentence in sentences)
+
+
+def fit_entity_calibration(types: Sequence[str], confidences: Sequence[float], correct: Sequence[bool]) -> EntityCalibration:
+    """The logistic function of the confidences' logits, with a shift for each type, of maximum posterior probability.
+
+    Types with few entities keep a shift near 0. The slope is never negative, so the order within a type stays.
+    """
+    names = sorted(set(types))
+    features = np.zeros((len(confidences), 2 + len(names)))
+    features[:, 0], features[:, 1] = [logit(confidence) for confidence in confidences], 1.0
+    for row, type_ in enumerate(types):
+        features[row, 2 + names.index(type_)] = 1.0
+    right = np.asarray(correct, dtype=np.float64)
+    start = np.zeros(2 + len(names))
+    start[0] = 1.0
+    found = start.copy()
+    for _ in range(50):  # Newton's method: the loss is convex
+        expected = 1.0 / (1.0 + np.exp(-np.clip(features @ found, -50.0, 50.0)))
+        slope = features.T @ (expected - right) + PRIOR * (found - start)
+        curvature = (features * (expected * (1.0 - expected))[:, None]).T @ features + PRIOR * np.eye(len(start))
+        step = np.linalg.solve(curvature, slope)
+        found = found - step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-12))
+        if np.abs(step).max() < 1e-9:
+            break
+    shifts = tuple(zip(names, map(float, found[2:]), strict=True))
+    return EntityCalibration(max(float(found[0]), 0.0), float(found[1]), shifts)

@@ -1,0 +1,84 @@
+"""Adapting the encoder to the text before anything is labelled: it learns to tell hidden words from the others.
+
+Labelled and unlabelled sentences are read alike. In each step some words are hidden behind the mask token, and the first
+sub-word of each is to be predicted, by the encoder's own embeddings. All taggers of the run then start from these weights.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from sequst.tagger.batches import Batch
+from sequst.tagger.encoders.transformer import Transformer
+from sequst.tagger.tagger import Tagger
+from sequst.training.loop import Examples
+from sequst.training.objective import Objective
+from sequst.training.run import Run
+
+NAME = "adaptation"
+
+
+def adapt(run: Run) -> None:
+    """Let the run's taggers start from an encoder that has read its text, where it has a token to hide words behind."""
+    tagger = run.new_tagger(0, NAME)
+    if not isinstance(tagger.encoder, Transformer):  # it has no weights yet that could have read anything
+        return
+    if tagger.encoder.tokenizer.mask_token_id is None:
+        run.progress.note(f"the encoder {run.settings.encoder} has no mask token: it does not read the text first")
+        return
+    windows = tagger.splitter.windows(run.text)
+    words = [[0] * len(sentence) for sentence in run.text]
+    for window in windows:
+        for place, head in enumerate(window.heads):
+            words[window.sentence][window.first + place] = window.ids[head]
+    phase = run.settings.adaptation
+    run.train(tagger, Examples(windows, words), HiddenWords(tagger, phase.hide), phase, 0, NAME, scored=False)
+    run.adapted = {name: value.detach().cpu() for name, value in tagger.encoder.state_dict().items()}
+
+
+class HiddenWords(Objective):
+    """Cross-entropy of the first sub-words of hidden words, which are the labels. On top of the encoder a layer that starts at
+    the identity, and the word embeddings as the last one. That last product is most of the work, so it is done for twice as
+    many words as are hidden on average: a number that the shape of a batch decides, for a step is recorded by its shape."""
+
+    nets_rate = 1e-3
+    fast_way = recordable = True
+
+    def __init__(self, tagger: Tagger, share: float) -> None:
+        self._share = share
+        assert isinstance(tagger.encoder, Transformer)
+        table = tagger.encoder.model.get_input_embeddings().weight
+        layer = nn.Linear(tagger.encoder.width, table.shape[1])
+        with torch.no_grad():
+            nn.init.eye_(layer.weight)
+            layer.bias.zero_()
+        self._parts = self.nets = nn.ModuleDict(
+            {"layer": layer, "norm": nn.LayerNorm(table.shape[1]), "bias": _Bias(len(table))}
+        )
+
+    def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        assert batch.labels is not None
+        assert isinstance(tagger.encoder, Transformer)
+        table = tagger.encoder.model.get_input_embeddings().weight
+        asked = ((batch.input_ids.gather(1, batch.heads) == tagger.encoder.mask_id) & batch.owned).flatten()
+        room = min(len(asked), 8 + int(2 * self._share * len(asked)))
+        places = torch.argsort(asked.logical_not().to(torch.uint8), stable=True)[:room]  # those that are asked for come first
+        asked, labels = asked[places], batch.labels.flatten()[places].clamp(min=0)
+        states = tagger.hidden(batch).flatten(0, 1)[places]
+        states = self._parts["norm"](F.gelu(self._parts["layer"](states)))
+        scores = self._parts["bias"](F.linear(states, table)).float()  # (room, V)
+        count = asked.sum().clamp(min=1)
+        losses = F.cross_entropy(scores, labels, reduction="none")
+        found = (scores.argmax(-1) == labels) & asked
+        return torch.where(asked, losses, 0.0).sum() / count, {"found": found.sum() / count}
+
+
+class _Bias(nn.Module):
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(size))
+
+    def forward(self, scores: Tensor) -> Tensor:
+        return scores + self.bias

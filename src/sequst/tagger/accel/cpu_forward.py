@@ -1,0 +1,189 @@
+"""A lean forward of the BERT family: what transformers computes, in fewer steps and with cheap dropout; without gradients.
+
+It is made from the weights as they are, for as long as they stay so, and every other architecture goes through transformers.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from sequst.tagger.accel.dropout_masks import Masks
+from sequst.tagger.accel.layers import Layer, Layers
+from sequst.tagger.batches import Batch
+
+_SHORT = 16
+"""Rows of fewer numbers fill no vector register."""
+_TOKENS, _NUMBERS = 384, 1 << 17
+"""A batch has so many sub-words, or, where they are narrow, states of so many numbers: products and whatever is done besides
+take a while each, and all of it stays in the cache of a core."""
+
+
+_ROUND = 16
+"""Rows of a product are filled up to a multiple of it: oneDNN builds a kernel for every number of rows, in milliseconds."""
+
+
+class Product:
+    """A linear layer, perhaps with GELU behind it."""
+
+    def __init__(self, weight: Tensor, bias: Tensor, dtype: torch.dtype, gelu: bool = False) -> None:
+        self._weight, self._bias, self._gelu = weight.detach().to(dtype).t(), bias.detach().to(dtype), gelu
+        self._packed: Tensor | None = None
+
+    @property
+    def packed(self) -> bool:
+        """Whether it is oneDNN's, which builds a kernel for every number of rows."""
+        return self._packed is not None
+
+    def lay_out(self, rows: int) -> None:
+        """For so many rows at a time: in oneDNN's own order where its products are the faster ones."""
+        if _one_dnn_is_faster(self._bias.dtype):
+            self._packed = torch.ops.mkldnn._reorder_linear_weight(self._weight.t().contiguous(), rows)
+        else:
+            self._weight = self._weight.contiguous()
+
+    def __call__(self, states: Tensor) -> Tensor:
+        """(N, in) -> (N, out), in the precision of the product."""
+        states = states.to(self._bias.dtype)
+        if self._packed is not None:
+            after = "gelu" if self._gelu else "none"
+            found: Tensor = torch.ops.mkldnn._linear_pointwise(states, self._packed, self._bias, after, [], "none")
+            return found
+        found = torch.mm(states, self._weight).add_(self._bias)
+        return torch.ops.aten.gelu_(found) if self._gelu else found
+
+
+def _one_dnn_is_faster(dtype: torch.dtype) -> bool:
+    """Than MKL, by a tenth with AVX-512. With AVX2, in fp32, MKL is by as much, and by a third where a GELU follows."""
+    there: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    mkl: bool = torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
+    return there and not (mkl and dtype == torch.float32 and torch.backends.cpu.get_cpu_capability() == "AVX2")
+
+
+class Begun(NamedTuple):
+    """What all passes over a batch have in common: it comes before the first dropout."""
+
+    states: Tensor  # (B, L, H), before the first layer or, where only the last ones drop out, before these
+    first: int  # which layer is next
+    bias: Tensor | None  # what is added to the attention scores, (B or 1, heads or 1, L or 1, L)
+    speakers: Tensor | None  # which of the B x L sub-words speak for a word; none where all do
+
+
+class _Layer(NamedTuple):
+    """A layer whose products are laid out for the CPU."""
+
+    known: Layer
+    query_key_value: Product  # the query is scaled already
+    output: Product
+    up: Product
+    down: Product
+
+
+class Lean:
+    """The forward of one model. Its products may be in half precision, all else is not."""
+
+    def __init__(self, known: Layers, dtype: torch.dtype = torch.float32) -> None:
+        self._known, self._dtype = known, dtype
+        self._layers = [self._products(layer) for layer in known.layers]
+        self._laid_out = False
+
+    @property
+    def token_budget(self) -> int:
+        """Sub-words in a batch, for one core."""
+        return max(_TOKENS, _NUMBERS // self._known.width)
+
+    def lay_out(self) -> None:
+        """Copy the weights as products read them fastest, which pays from a few batches on."""
+        if self._laid_out:
+            return
+        for layer in self._layers:
+            for product in (layer.query_key_value, layer.output, layer.up, layer.down):
+                product.lay_out(self.token_budget)
+        self._laid_out = True
+
+    def _products(self, layer: Layer) -> _Layer:
+        parts = (layer.query, layer.key, layer.value)
+        scales = ((self._known.width // self._known.heads) ** -0.5, 1.0, 1.0)
+        weight = torch.cat([part.weight.detach() * scale for part, scale in zip(parts, scales, strict=True)])
+        bias = torch.cat([part.bias.detach() * scale for part, scale in zip(parts, scales, strict=True)])
+        return _Layer(
+            layer, Product(weight, bias, self._dtype), self._product(layer.output),
+            self._product(layer.up, self._known.gelu), self._product(layer.down),
+        )  # fmt: skip
+
+    def _product(self, layer: nn.Linear, gelu: bool = False) -> Product:
+        return Product(layer.weight, layer.bias, self._dtype, gelu)
+
+    def begin(self, batch: Batch, last_layers: int = 0) -> Begun:
+        """With `last_layers`, those before them are done."""
+        states = self._known.embeddings(batch.input_ids)
+        mask = batch.attention_mask
+        bias = None if bool(mask.all()) else torch.where(mask.bool(), 0.0, torch.finfo(states.dtype).min)[:, None, None, :]
+        places = self._known.position_bias(states.shape[1], states.device)  # (heads, L, L)
+        if places is not None:
+            bias = places.unsqueeze(0) if bias is None else places + bias
+        speakers = (batch.heads + torch.arange(len(mask), device=mask.device).unsqueeze(1) * mask.shape[1])[batch.word_mask]
+        begun = Begun(states, 0, bias, speakers if len(speakers) < mask.numel() else None)
+        first = len(self._layers) - last_layers if last_layers else 0
+        return begun._replace(states=self._through(begun, first, None).view(states.shape), first=first) if first else begun
+
+    def finish(self, begun: Begun, masks: Masks | None = None) -> Tensor:
+        """(B, L, H): the states of the last layer, of sub-words that speak for a word; with masks, one pass of MC dropout.
+
+        Others are 0: what they become in the last layer, once attention has seen them, nobody looks at.
+        """
+        if masks is not None and begun.first == 0:
+            begun = begun._replace(states=masks.drop(begun.states.clone(), self._known.embeddings_dropout))
+        states = self._through(begun, len(self._layers), masks)
+        if begun.speakers is not None:
+            states = states.new_zeros(begun.states.shape).flatten(0, 1).index_copy_(0, begun.speakers, states)
+        return states.view(begun.states.shape)
+
+    def _through(self, begun: Begun, end: int, masks: Masks | None) -> Tensor:
+        """(B x L, H): the states before the layer `end`, or, behind the last, those that speak for a word."""
+        rows, length, width = begun.states.shape
+        count = rows * length
+        # of many passes over a batch each has as many rows
+        filled = masks is None and any(layer.query_key_value.packed for layer in self._layers)
+        heads, states = self._known.heads, begun.states.reshape(count, width)
+        states = _filled(states) if filled else states
+        for layer in self._layers[begun.first : end]:
+            parts = layer.query_key_value(states)[:count].view(rows, length, 3, heads, -1).permute(2, 0, 3, 1, 4)
+            parts = states.new_empty(parts.shape).copy_(parts)
+            query, key, value = parts.view(3, rows * heads, length, -1)  # (B x heads, L, size)
+            weights = torch.bmm(query, key.transpose(1, 2))
+            if begun.bias is not None:
+                weights.view(rows, heads, length, length).add_(begun.bias)
+            weights = _softmax(weights)
+            if masks is not None:
+                weights = masks.drop(weights, layer.known.attention_dropout.p)
+            seen = torch.bmm(weights, value).view(rows, heads, length, -1).transpose(1, 2).reshape(count, width)
+            if begun.speakers is not None and layer is self._layers[-1]:
+                seen, states, count = seen[begun.speakers], states[begun.speakers], len(begun.speakers)
+                states = _filled(states) if filled else states
+            seen = _filled(seen) if filled else seen
+            states = layer.known.first_norm(_added(layer.output(seen), states, masks, layer.known.first_dropout))
+            inner = layer.up(states)
+            inner = inner if self._known.gelu else layer.known.activation(inner)
+            states = layer.known.second_norm(_added(layer.down(inner), states, masks, layer.known.second_dropout))
+        return states[:count]
+
+
+def _filled(states: Tensor) -> Tensor:
+    """With rows of 0 behind them, up to a multiple of `_ROUND`."""
+    return nn.functional.pad(states, (0, 0, 0, -len(states) % _ROUND))
+
+
+def _added(change: Tensor, to: Tensor, masks: Masks | None, dropout: nn.Dropout) -> Tensor:
+    change = change.to(to.dtype)
+    return change.add_(to) if masks is None else masks.add_dropped(change, to, dropout.p)
+
+
+def _softmax(scores: Tensor) -> Tensor:
+    """Over the last dimension; in place where rows are short, with which torch's own takes up to ten times as long."""
+    if scores.shape[-1] >= _SHORT:
+        return torch.softmax(scores, -1)
+    scores.sub_(scores.amax(-1, keepdim=True)).exp_()
+    return scores.div_(scores.sum(-1, keepdim=True))

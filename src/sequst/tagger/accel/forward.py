@@ -1,0 +1,75 @@
+"""A tagger's forward when nothing is learnt: the fastest that its encoder and the machine have, else the plain one."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from sequst.tagger.accel.cpu_forward import Lean
+from sequst.tagger.accel.varlen_forward import Packed
+from sequst.tagger.batches import Batch
+from sequst.tagger.encoders.transformer import states_of_words
+from sequst.tagger.heads import Decoded
+from sequst.tagger.precision import has_bf16
+from sequst.tagger.tagger import Tagger
+
+
+class Forward:
+    """Batches through a tagger in evaluation mode, without gradients."""
+
+    def __init__(self, tagger: Tagger) -> None:
+        self._tagger = tagger
+        known = None if tagger.training else tagger.encoder.known_layers()
+        self.lean: Lean | None = None
+        self.packed: Packed | None = None
+        if known is not None and tagger.device.type != "cpu":
+            self.packed = Packed.of(known)
+        elif known is not None and (dtype := _dtype_of_products()) is not None:
+            self.lean = Lean(known, dtype)
+
+    @property
+    def token_budget(self) -> int:
+        """Sub-words in a batch: enough to fill the machine, few enough to stay in the caches of a CPU."""
+        if self._tagger.device.type != "cpu":
+            return 16384 if self.packed is not None else 65536
+        return self.lean.token_budget if self.lean is not None else 1024
+
+    @property
+    def chunk(self) -> int | None:
+        """Sentences to be cut into sub-words at a time, none for all: a GPU computes the first while the CPU cuts the next.
+        Where batches are padded, all are sorted by length."""
+        return 2048 if self.packed is not None else None
+
+    def hidden(self, batch: Batch) -> Tensor:
+        """(B, W, H): the state of every word."""
+        if self.packed is not None:
+            return self.packed.hidden(batch)
+        if self.lean is not None:
+            return states_of_words(self.lean.finish(self.lean.begin(batch)), batch)
+        return self._tagger.hidden(batch)
+
+    def decode(self, batch: Batch) -> Decoded:
+        head = self._tagger.head
+        return head.decode(head.scores(self.hidden(batch)), batch.rows)
+
+
+def _dtype_of_products() -> torch.dtype | None:
+    """On the CPU, in this thread; none for a precision that it has no instructions for, which torch's own forward emulates."""
+    if not torch.is_autocast_enabled("cpu"):
+        return torch.float32
+    asked = torch.get_autocast_dtype("cpu")
+    return asked if asked == torch.bfloat16 and has_bf16(torch.device("cpu")) else None
+
+
+@contextlib.contextmanager
+def forward_of(tagger: Tagger) -> Iterator[Forward]:
+    """Within it the tagger is in evaluation mode."""
+    was_training = tagger.training
+    tagger.eval()
+    try:
+        yield Forward(tagger)
+    finally:
+        tagger.train(was_training)

@@ -1,0 +1,1 @@
+"""The part of a tagger below its head: pretrained transformers and a BiLSTM."""

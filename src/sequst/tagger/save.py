@@ -1,0 +1,196 @@
+"""A tagger as a folder: what transformers wants, our own facts in `sequst.json`, and a model card."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from sequst.corpus.tags import OUTSIDE, is_tag, types_of
+from sequst.errors import SequstError, UsageError, shorten
+from sequst.files import atomic_folder, atomic_text, read_json, write_json
+from sequst.tagger import capitals, transitions
+from sequst.tagger.encoders.base import Encoder
+from sequst.tagger.encoders.bilstm import SHAPE, BiLstm
+from sequst.tagger.encoders.pretrained import load_tokenizer, loading
+from sequst.tagger.encoders.transformer import Transformer
+from sequst.tagger.entity_calibration import EntityCalibration
+from sequst.tagger.heads import HEADS, CrfHead, SoftmaxHead
+from sequst.tagger.model_card import model_card
+from sequst.tagger.tagger import Tagger
+from sequst.version import __version__
+
+T = TypeVar("T")
+
+FACTS = "sequst.json"
+CONFIG = "config.json"
+CHAIN = "crf.safetensors"
+"""Transitions of a CRF; the scores of the words are the classifier of the model itself."""
+
+
+def save(tagger: Tagger, folder: str | Path, about: dict[str, Any]) -> None:
+    """Write the folder whole or not at all, in place of a model that is there. `about` goes into sequst.json and the
+    model card."""
+    facts = {
+        **about,
+        "sequst": __version__,
+        "architecture": tagger.encoder.kind,
+        "head": tagger.head.kind,
+        "max_length": tagger.max_length,
+        "overlap": tagger.overlap,
+        "labels": tagger.labels,
+        "entity_calibration": tagger.entity_calibration.to_dict(),
+        "capitals": tagger.capitals,
+    }
+    with atomic_folder(folder, replaces=(FACTS,)) as temporary:
+        tagger.encoder.save(temporary, tagger.head.folded())
+        if isinstance(tagger.head, SoftmaxHead):
+            facts |= {"valid": tagger.head.valid, "transitions": tagger.head.transitions}
+        if isinstance(tagger.head, CrfHead):
+            facts["constrained"] = tagger.head.constrained
+            scores = {name: value.detach().cpu().contiguous() for name, value in tagger.head.named_parameters(recurse=False)}
+            save_file(scores, temporary / CHAIN)
+        write_json(temporary / FACTS, facts)
+        for weights in temporary.glob("*.safetensors"):  # they come readable by their owner alone
+            weights.chmod((temporary / FACTS).stat().st_mode)
+        (temporary / "README.md").write_text(model_card(tagger.types, facts), encoding="utf-8")
+
+
+def add_facts(folder: Path, about: Mapping[str, Any]) -> None:
+    """Put what became known after saving into sequst.json and the model card."""
+    facts = {**read_json(folder / FACTS), **about}
+    write_json(folder / FACTS, facts)
+    with atomic_text(folder / "README.md") as file:
+        file.write(model_card(types_of([facts["labels"]]), facts))
+
+
+def load(folder: str | Path) -> Tagger:
+    """A tagger from its folder; its weights are read from safetensors only, and nothing in it is executed."""
+    folder = Path(folder)
+    require_model(folder)
+    facts = _facts(folder)
+    with loading(f"the model in {folder}"):
+        encoder, classifier, labels = _PARTS[facts["architecture"]](folder, facts)
+    if not all(label == OUTSIDE or (is_tag(label) and label[0] in "BI") for label in labels):
+        raise SequstError(f"{folder}: its labels are not IOB2 tags: {', '.join(labels[:6])}")
+    found, needed = (classifier.in_features, classifier.out_features), (encoder.width, len(labels))
+    if found != needed:
+        raise SequstError(
+            f"{folder}: its classifier makes {found[1]} labels of {found[0]} numbers, not {needed[1]} of {needed[0]}"
+        )
+    tables = {name: value for name, value in encoder.named_buffers() if value.is_floating_point()}
+    require_finite({**dict(encoder.named_parameters()), **tables, **dict(classifier.named_parameters())}, folder)
+    tagger = Tagger(
+        encoder, labels, classifier=classifier, max_length=facts["max_length"], overlap=facts["overlap"],
+        head=facts["head"], constrained=facts["constrained"], valid=facts["valid"],
+        transitions=_read(folder, "transitions", facts["transitions"], transitions.checked),
+        capitals=_read(folder, "capitals", facts["capitals"], capitals.checked),
+    )  # fmt: skip
+    if isinstance(tagger.head, CrfHead):
+        _load_chain(tagger.head, folder / CHAIN)
+    tagger.entity_calibration = _read(folder, "entity_calibration", facts["entity_calibration"], EntityCalibration.from_dict)
+    return tagger
+
+
+def _read(folder: Path, name: str, found: Any, read: Callable[[Any], T]) -> T:
+    """What sequst.json has under a name, as `read` makes of it."""
+    try:
+        return read(found)
+    except ValueError as error:
+        raise SequstError(f"{folder / FACTS}: {error}; found {name} {shorten(found)}") from None
+
+
+def require_model(folder: Path) -> None:
+    """An error where the folder holds none, before anything is loaded."""
+    if _holds_a_model(folder):
+        return
+    if (folder / "model.onnx").is_file():
+        raise UsageError(f"{folder} is an export for onnxruntime; name the model that it was made from")
+    nested = folder / "model"
+    hint = f"; did you mean {nested}?" if _holds_a_model(nested) else "; name a folder that `sequst train` or `save` wrote"
+    raise UsageError(f"no model in {shorten(str(folder))}: it has no {CONFIG} and no {SHAPE}{hint}")
+
+
+def _holds_a_model(folder: Path) -> bool:
+    return (folder / CONFIG).is_file() or (folder / SHAPE).is_file()
+
+
+def _load_transformer(folder: Path, facts: dict[str, Any]) -> tuple[Encoder, nn.Linear, list[str]]:
+    model = transformers.AutoModelForTokenClassification.from_pretrained(
+        folder, dtype=torch.float32, use_safetensors=True, local_files_only=True
+    )
+    labels = [str(model.config.id2label[i]) for i in range(model.config.num_labels)]
+    encoder = Transformer(model, load_tokenizer(str(folder)), len(labels))
+    return encoder, encoder.classifier[0], labels
+
+
+def _load_bilstm(folder: Path, facts: dict[str, Any]) -> tuple[Encoder, nn.Linear, list[str]]:
+    return *BiLstm.load(folder), facts["labels"]
+
+
+_PARTS = {Transformer.kind: _load_transformer, BiLstm.kind: _load_bilstm}
+_DEFAULTS = {
+    "architecture": Transformer.kind,
+    "head": "softmax",
+    "constrained": True,
+    "valid": False,
+    "transitions": {},
+    "capitals": {},
+    "max_length": 128,
+    "overlap": 16,
+    "labels": [],
+    "entity_calibration": {},
+}
+"""What a folder that another tool has made does not say."""
+_RENAMED = {"successions": "transitions", "trust": "entity_calibration"}
+"""Names before 0.2."""
+
+
+def _facts(folder: Path) -> dict[str, Any]:
+    """What sequst.json says of the tagger, checked."""
+    path = folder / FACTS
+    if (folder / SHAPE).is_file() and not path.is_file():
+        raise SequstError(f"{folder}: it has {SHAPE}, and no {FACTS}, without which it cannot be loaded; save the tagger again")
+    facts = read_json(path) if path.is_file() else {}
+    if not isinstance(facts, dict):
+        raise SequstError(f"{path}: not what sequst writes")
+    renamed = {_RENAMED.get(name, name): value for name, value in facts.items()}
+    facts = {**_DEFAULTS, **renamed}
+    for name, default in _DEFAULTS.items():
+        if type(facts[name]) is not type(default):
+            raise SequstError(
+                f"{path}: not what sequst writes; found {name} {shorten(facts[name])}, expected one like {default!r}"
+            )
+    for name, known in (("head", HEADS), ("architecture", _PARTS)):
+        if facts[name] not in known:
+            raise SequstError(f"{path}: not what sequst writes; its {name} must be {' or '.join(known)}")
+    if not all(isinstance(label, str) for label in facts["labels"]):
+        raise SequstError(f"{path}: not what sequst writes; its labels must be texts")
+    if facts["max_length"] < 4 or not 0 <= facts["overlap"] <= facts["max_length"] // 2:
+        raise SequstError(f"{path}: not what sequst writes; found max_length {facts['max_length']}, overlap {facts['overlap']}")
+    if (folder / CHAIN).is_file() != (facts["head"] == "crf"):
+        raise SequstError(f"{folder}: {CHAIN} and the head that {FACTS} names do not fit together; save the tagger again")
+    return facts
+
+
+def _load_chain(head: CrfHead, path: Path) -> None:
+    """The scores of the chain, which must be all there and of the right shapes."""
+    with loading(f"the chain of the CRF in {path}"):
+        found = load_file(path)
+        require_finite(found, path)
+        for name, value in head.named_parameters(recurse=False):
+            if name not in found or found[name].shape != value.shape:
+                raise ValueError(f"{name} is missing or has another shape than the labels ask for")
+            value.data.copy_(found[name])
+
+
+def require_finite(tensors: Mapping[str, Tensor], place: Path) -> None:
+    """Weights that are no numbers would give answers that are none."""
+    for name, value in tensors.items():
+        if not value.is_floating_point() or not torch.isfinite(value).all():
+            raise SequstError(f"{place}: {name} holds what are no finite numbers; save the tagger again")

@@ -1,0 +1,133 @@
+"""Predictions that say how sure they are: tags as ever, with the beliefs of MC dropout beside them."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any, Self
+
+from sequst.corpus.sentence import Sentence
+from sequst.tagger.accel.forward import Forward
+from sequst.tagger.entity_calibration import EntityCalibration
+from sequst.tagger.precision import as_in_this_thread
+from sequst.tagger.prediction import CHUNK, Prediction
+from sequst.tagger.tagger import Tagger
+from sequst.uncertainty.beliefs import Beliefs, form_beliefs
+
+PASSES = 20
+"""T of the paper."""
+
+
+@dataclass(frozen=True)
+class UncertainPrediction(Prediction):
+    """A prediction with, for every word, its mean probability over the passes (Eq. 5) and the information gain (Eq. 4)."""
+
+    mc_confidences: tuple[float, ...] = ()
+    information_gains: tuple[float, ...] = ()
+
+    @classmethod
+    def settled(
+        cls, sentence: Sentence, tags: Sequence[str], confidences: Sequence[float], calibration: EntityCalibration, **more: Any
+    ) -> Self:
+        """Of words whose entity is left out the passes too are as sure of O as of not being the tag."""
+        found = super().settled(sentence, tags, confidences, calibration, **more)
+        left_out = {word for entity in found.left_out for word in range(entity.start, entity.end)}
+        means = (1.0 - mean if word in left_out else mean for word, mean in enumerate(found.mc_confidences))
+        return replace(found, mc_confidences=tuple(means)) if left_out else found
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plain form, and `confidence` and `information_gain` for each word; of an entity the mean confidence of its words
+        and the largest gain."""
+        record = super().to_dict()
+        for entity in [*record["entities"], *record.get("left_out", ())]:
+            words = slice(entity["start"], entity["end"])
+            mean = fmean(self.mc_confidences[words])
+            entity["mc_confidence"] = round(mean if entity in record["entities"] else 1.0 - mean, 6)
+            entity["information_gain"] = round(max(self.information_gains[words]), 6)
+        record["confidence"] = [round(value, 6) for value in self.mc_confidences]
+        record["information_gain"] = [round(value, 6) for value in self.information_gains]
+        return record
+
+
+def annotate_with_uncertainty(
+    tagger: Tagger,
+    sentences: Iterable[Sentence],
+    passes: int = PASSES,
+    seed: int = 12,
+    chunk: int = CHUNK,
+    last_layers: int = 0,
+) -> Iterator[UncertainPrediction]:
+    """Predictions one by one, in order; holds two times `chunk` sentences: while those of one are looked at and more are read,
+    a thread forms beliefs of the next. The same seed gives the same numbers. With `last_layers` only these drop out."""
+    if Forward(tagger).lean is None:  # its passes change modes and generators, which are not a thread's own
+        yield from _one_after_the_other(tagger, iter(sentences), passes, seed, chunk, last_layers)
+        return
+    stream, stopped, precision = iter(sentences), threading.Event(), as_in_this_thread()
+
+    def go_on(words: int) -> None:
+        if stopped.is_set():
+            raise InterruptedError
+
+    def form(held: list[Sentence], number: int) -> Beliefs:
+        with precision:
+            return form_beliefs(tagger, held, passes, seed + (number << 20), last_layers=last_layers, advance=go_on)
+
+    coming: Future[Beliefs] | None = None
+    before: list[Sentence] = []
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            for number in itertools.count():
+                held, failure = _read(stream, chunk)
+                beliefs = coming.result() if coming is not None else None
+                if held:
+                    coming = pool.submit(form, held, number)
+                if beliefs is not None:
+                    yield from _predictions(tagger, before, beliefs)
+                if failure is not None:
+                    if held and coming is not None:
+                        yield from _predictions(tagger, held, coming.result())
+                    raise failure
+                if not held:
+                    return
+                before = held
+        finally:
+            stopped.set()  # whoever stops looking, or is interrupted, waits for no more than a batch
+
+
+def _one_after_the_other(
+    tagger: Tagger, stream: Iterator[Sentence], passes: int, seed: int, chunk: int, last_layers: int
+) -> Iterator[UncertainPrediction]:
+    for number in itertools.count():
+        held, failure = _read(stream, chunk)
+        if held:
+            beliefs = form_beliefs(tagger, held, passes, seed + (number << 20), last_layers=last_layers)
+            yield from _predictions(tagger, held, beliefs)
+        if failure is not None:
+            raise failure
+        if not held:
+            return
+
+
+def _read(stream: Iterator[Sentence], count: int) -> tuple[list[Sentence], Exception | None]:
+    """Some sentences, and why the next cannot be read: what came before it is to come out first."""
+    held: list[Sentence] = []
+    try:
+        held.extend(itertools.islice(stream, count))
+    except Exception as error:
+        return held, error
+    return held, None
+
+
+def _predictions(tagger: Tagger, sentences: list[Sentence], beliefs: Beliefs) -> Iterator[UncertainPrediction]:
+    tags = [tagger.labels[label] for label in beliefs.labels.tolist()]
+    numbers = [values.tolist() for values in (beliefs.plain_confidence, beliefs.confidence, beliefs.information_gain)]
+    for sentence, (start, end) in zip(sentences, itertools.pairwise(beliefs.starts.tolist()), strict=True):
+        words = slice(start, end)
+        plain, mean, gain = (tuple(values[words]) for values in numbers)
+        yield UncertainPrediction.settled(
+            sentence, tags[words], plain, tagger.entity_calibration, mc_confidences=mean, information_gains=gain
+        )
