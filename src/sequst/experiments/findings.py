@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -25,9 +25,9 @@ from sequst.evaluation.evaluate import Evaluation, evaluate
 from sequst.evaluation.pseudo_labels import pseudo_label_error
 from sequst.experiments.results import ALWAYS, STRATEGIES, Lines
 from sequst.extras import needed
+from sequst.methods.pseudo_labels import select
 from sequst.methods.registry import find_method
-from sequst.methods.self_training import member_phase, select_words
-from sequst.methods.sequst import selector_of
+from sequst.methods.self_training import member_phase
 from sequst.tagger.accel.forward import forward_of
 from sequst.tagger.entity_calibration import UNCALIBRATED
 from sequst.tagger.predict import Words
@@ -35,7 +35,7 @@ from sequst.tagger.tagger import Tagger
 from sequst.training.directory import RunDirectory
 from sequst.training.settings import Settings
 from sequst.uncertainty.beliefs import Beliefs
-from sequst.uncertainty.selectors import AllWords, Selector
+from sequst.uncertainty.selectors import AllWords, Scores, Selector, selector_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -107,9 +107,10 @@ def selection(run: Finished) -> Lines:
         return []
     truth, lines, names = [sentence.tags for sentence in run.unlabeled], [], run.result.tagger.labels
     for strategy in STRATEGIES:
-        selector: Selector = AllWords() if strategy == "none" else selector_of(run.settings.selection, names, strategy)
-        selected = select_words(selector, beliefs, run.settings.seed, 1)
-        wrong = pseudo_label_error(beliefs.labels, names, truth, selected, selector.weights(beliefs))
+        asked, by = run.settings.selection, cast(Scores, strategy)
+        selector: Selector = AllWords() if strategy == "none" else selector_of(asked.selector, asked.share, asked.power, by)
+        selected, weights = select(selector, beliefs, run.settings.seed, 1)
+        wrong = pseudo_label_error(beliefs.labels, names, truth, selected, weights)
         is_entity = beliefs.labels != names.index(OUTSIDE)
         lines.append(
             {

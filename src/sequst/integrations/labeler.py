@@ -21,7 +21,7 @@ from sequst.tagger.html import card
 from sequst.tagger.prediction import as_sentence, as_sentences
 from sequst.tagger.save import FACTS
 from sequst.tagger.tagger import Tagger
-from sequst.training.configure import from_dict, from_saved, nested
+from sequst.training.configure import from_dict, from_model, nested
 from sequst.training.data import DataFile
 from sequst.training.progress import Progress, Silent
 from sequst.training.settings import to_dict
@@ -105,7 +105,7 @@ class Labeler:
         `min_confidence` are left out; see `Tagger.load`."""
         tagger, path = Tagger.load(folder, device, min_confidence=min_confidence), Path(folder) / FACTS
         facts = read_json(path) if path.is_file() else {}
-        settings = to_dict(from_saved(facts["settings"])) if facts.get("settings") else {}
+        settings = to_dict(from_model(facts["settings"], f"settings in {path}")) if facts.get("settings") else {}
         own = {name: settings.pop(name) for name in ("encoder", "method", "head", "seed") if name in settings}
         settings.pop("device", None)
         labeler = cls(**own, device=device, settings=settings or None)

@@ -6,6 +6,8 @@ sub-word of each is to be predicted, by the encoder's own embeddings. All tagger
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -13,11 +15,14 @@ from torch import Tensor, nn
 from sequst.tagger.batches import Batch
 from sequst.tagger.encoders.transformer import Transformer
 from sequst.tagger.tagger import Tagger
-from sequst.training.loop import Examples
+from sequst.training.loop import Examples, PhaseSpec
 from sequst.training.objective import Objective
 from sequst.training.run import Run
+from sequst.training.settings import PhaseSettings
 
 NAME = "adaptation"
+HIDE = 0.15
+"""Fraction of the words that are hidden in each step."""
 
 
 def adapt(run: Run) -> None:
@@ -33,8 +38,10 @@ def adapt(run: Run) -> None:
     for window in windows:
         for place, head in enumerate(window.heads):
             words[window.sentence][window.first + place] = window.ids[head]
-    phase = run.settings.adaptation
-    run.train(tagger, Examples(windows, words), HiddenWords(tagger, phase.hide), phase, 0, NAME, scored=False)
+    asked = run.settings.adaptation
+    settings = PhaseSettings(asked.learning_rate, asked.epochs, min_steps=0, batch_size=asked.batch_size)
+    objective = HiddenWords(tagger, HIDE)
+    run.train(tagger, PhaseSpec(NAME, 0, settings, Examples(windows, words), objective, hide=HIDE, scored=False))
     run.adapted = {name: value.detach().cpu() for name, value in tagger.encoder.state_dict().items()}
 
 
@@ -44,7 +51,6 @@ class HiddenWords(Objective):
     many words as are hidden on average: a number that the shape of a batch decides, for a step is recorded by its shape."""
 
     nets_rate = 1e-3
-    fast_way = recordable = True
 
     def __init__(self, tagger: Tagger, share: float) -> None:
         self._share = share
@@ -57,6 +63,9 @@ class HiddenWords(Objective):
         self._parts = self.nets = nn.ModuleDict(
             {"layer": layer, "norm": nn.LayerNorm(table.shape[1]), "bias": _Bias(len(table))}
         )
+
+    def graph_key(self) -> Hashable | None:
+        return NAME
 
     def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         assert batch.labels is not None

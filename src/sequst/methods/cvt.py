@@ -9,7 +9,6 @@ are thrown away in the end. Decided here, where the paper is silent:
   states; these have seen the whole sentence through attention, so there a view is restricted in states, not in words;
 - the primary head teaches without dropout of its own, from the same states, and is kept out of the gradient; under a CRF it
   teaches its marginals;
-- for the first `cvt.warmup` of the steps labelled sentences are learnt alone, until the primary head has something to teach;
 - there are twice as many steps as in fine-tuning, so that as many of them see labelled sentences; every second labelled batch
   gives way to an unlabelled one, another one in every pass.
 """
@@ -17,6 +16,7 @@ are thrown away in the end. Decided here, where the paper is silent:
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Hashable
 from typing import NamedTuple
 
 import torch
@@ -35,10 +35,12 @@ from sequst.training.seeds import derive
 def cvt(run: Run) -> Tagger:
     once = run.settings.teacher
     twice = dataclasses.replace(once, epochs=2 * once.epochs, min_steps=2 * once.min_steps, max_steps=2 * once.max_steps)
-    return learn_labelled(run, lambda tagger: CrossViews(run, tagger), twice)
+    return learn_labelled(run, lambda tagger: CrossViews(run, tagger), twice)[0]
 
 
 VIEWS = ("forward", "backward", "future", "past")
+HIDDEN = 128
+"""Over a transformer's states: size of the BiLSTM that makes the views, in each direction."""
 
 
 class Readings(NamedTuple):
@@ -100,23 +102,27 @@ class CrossViews(LabelledWords):
         self._settings = run.settings.cvt
         seed = derive(run.settings.seed, 0, "unlabelled")
         self._unlabelled = UnlabelledBatches(tagger, run.data.unlabeled, run.settings.teacher.batch_size, seed)
-        self._step, self._is_labelled = 0, True
-        self.nets_rate = self._settings.learning_rate
+        self._step = 0
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive(seed, "views"))
             encoder = tagger.encoder
-            self._read = (
-                OwnReadings(encoder) if isinstance(encoder, BiLstm) else ReadStates(encoder.width, self._settings.hidden)
-            )
+            self._read = OwnReadings(encoder) if isinstance(encoder, BiLstm) else ReadStates(encoder.width, HIDDEN)
             self._views = Views(self._read.size, len(tagger.labels), encoder.dropout)
         self.nets = nn.ModuleDict({"read": self._read, "views": self._views})
 
-    reads_batch_alone = False
+    batch_only = False
+    nets_rate = 1e-3
 
     def begin_step(self, step: int, steps: int) -> None:
-        """Labelled steps are like any others; an unlabelled one has a batch of its own."""
         self._step = step
-        self.recordable = self._is_labelled = step % 2 == 0 or step / steps < self._settings.warmup
+
+    @property
+    def _is_labelled(self) -> bool:
+        return self._step % 2 == 0
+
+    def graph_key(self) -> Hashable | None:
+        """Labelled steps are like any others; an unlabelled one has a batch of its own."""
+        return super().graph_key() if self._is_labelled else None
 
     def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         if self._is_labelled:

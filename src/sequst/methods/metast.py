@@ -9,14 +9,14 @@ student is re-tuned at a tenth of the teacher's rate. Decided here, where the pa
   round;
 - the virtual step is one of plain gradient descent with equal weights, all parameters taking part;
 - dropout is on in both passes, and the losses that weights are sought for are the ones that are then learnt: one mask;
-- loss decay is looked at every `metast.refresh` steps, over all labelled windows, without dropout;
+- loss decay is looked at every 50 steps, over all labelled windows, without dropout;
 - a new student's slopes say nothing, so for the first `metast.warmup` of its steps all words weigh the same;
 - where no word is worth anything, a step has no gradient, and the optimiser goes on by its momentum alone;
 - under a CRF the loss of a word is that of its marginal, and the meta loss the negative log likelihood.
 
 The slopes of all words at once are a second derivative, which fused attention and cuDNN's LSTM do not have, so that their
-plain forms take their place. Where the encoder goes a faster way, they come of a forward that carries how the losses change
-along the meta gradient, the same by other means (`worth_by_tangent`); with `metast.first_order` of a difference
+plain forms take their place. Where the encoder has no second derivative, they come of a forward that carries how the losses
+change along the meta gradient, the same by other means (`worth_by_tangent`); with `metast.first_order` of a difference
 (`worth_by_difference`).
 """
 
@@ -34,7 +34,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from sequst.methods.finetune import LabelledWords
 from sequst.methods.self_training import Parts, WordLosses, self_train
-from sequst.objectives.masked import CrossEntropy
+from sequst.objectives.masked import CROSS_ENTROPY, word_losses
 from sequst.objectives.reweighting import (
     Parameters,
     decay_weights,
@@ -56,21 +56,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 T = TypeVar("T")
+RETUNE = 0.1
+"""Re-tuning has this fraction of the teacher's rate."""
+META_BATCH = 16
+"""Labelled windows in a meta batch."""
+REFRESH = 50
+"""Steps after which the losses of all labelled windows are looked at again; what fell most is drawn most."""
+SMOOTHING = 0.01
+"""Loss decay, in nats, below which a labelled window is drawn as if it had this much."""
 
 
 def metast(run: Run) -> Tagger:
-    settings = run.settings.metast
-    teacher, share = run.settings.teacher, settings.retune
-    retune = dataclasses.replace(
-        run.settings.retune,
-        learning_rate=share * teacher.learning_rate,
-        head_learning_rate=share * teacher.head_learning_rate,
-    )
+    retune = dataclasses.replace(run.settings.retune, learning_rate=RETUNE * run.settings.teacher.learning_rate)
 
     def weigher(student: Tagger, seed: int) -> MetaWeigher:
         return MetaWeigher(run, run.examples(student, run.data.labeled), seed)
 
-    return self_train(run, Parts(AllWords(), CrossEntropy(), weigher=weigher, labels=settings.labels, retune=retune))
+    return self_train(run, Parts(AllWords(), CROSS_ENTROPY, weigher=weigher, sampled=True, retune=retune))
 
 
 class LossDecay(nn.Module):
@@ -95,7 +97,7 @@ class MetaWeigher:
     def __init__(self, run: Run, labelled: Examples, seed: int) -> None:
         self._settings, self._labelled, self._seed = run.settings.metast, labelled, seed
         self.nets = LossDecay(len(labelled.windows))
-        self.exact = self._settings.first_order and run.settings.precision == "auto"
+        self.needs_fp32 = self._settings.first_order and run.settings.precision == "auto"
         self._step, self._done = 0, 0.0
         self._chances: NDArray[np.float64] | None = None
         """Of each labelled window to be drawn, until their losses are looked at again."""
@@ -115,7 +117,7 @@ class MetaWeigher:
     @property
     def _looks(self) -> bool:
         """Whether it looks at the labelled windows in this step."""
-        return self._step % self._settings.refresh == 0
+        return self._step % REFRESH == 0
 
     @property
     def idle(self) -> bool:
@@ -143,7 +145,7 @@ class MetaWeigher:
             with same_dropout(tagger, self._masks):
                 looked = look()
             worth = worth_by_difference(looked.losses, losses_at, parameters, meta_slopes, rate)
-        elif tagger.encoder.goes_fast(batch):
+        elif not tagger.encoder.has_second_derivative(batch):
             worth = worth_by_tangent(losses_at, selected, parameters, meta_slopes, rate)
             with same_dropout(tagger, self._masks):
                 looked = look()
@@ -157,10 +159,10 @@ class MetaWeigher:
     def _draw(self) -> list[int]:
         """The labelled windows of this step's meta batch."""
         if self._chances is None:
-            chances = decay_weights(self.nets.before, self.nets.now, self._settings.smoothing).double().cpu().numpy()
+            chances = decay_weights(self.nets.before, self.nets.now, SMOOTHING).double().cpu().numpy()
             self._chances = chances / chances.sum()
         rng = np.random.default_rng(derive(self._seed, "meta", self._step))
-        count = min(self._settings.batch_size, len(self._chances))
+        count = min(META_BATCH, len(self._chances))
         chosen: list[int] = rng.choice(len(self._chances), count, replace=False, p=self._chances).tolist()
         return chosen
 
@@ -181,7 +183,7 @@ def window_losses(tagger: Tagger, examples: Examples) -> Tensor:
     try:
         for batch in batches_of(examples, tagger):
             assert batch.labels is not None
-            losses = torch.where(batch.owned, CrossEntropy()(tagger(batch), batch.labels, 0.0), 0.0)
+            losses = torch.where(batch.owned, word_losses(tagger(batch), batch.labels), 0.0)
             found[batch.windows] = (losses.sum(-1) / batch.owned.sum(-1).clamp(min=1)).to(found)
     finally:
         tagger.train(was_training)
@@ -203,16 +205,4 @@ class _Call(nn.Module):
 def call_with(tagger: Tagger, parameters: Parameters, function: Callable[[Tagger], T]) -> T:
     """What the function gives for a tagger that has these parameters; the tagger itself keeps its own."""
     named = {f"tagger.{name}": value for name, value in parameters.items()}
-    own = dict(tagger.named_parameters())
-    others = any(value.data_ptr() != own[name].data_ptr() for name, value in parameters.items())
-
-    def called(tagger: Tagger) -> T:
-        if others:
-            tagger.encoder.refresh()
-        return function(tagger)
-
-    try:
-        return torch.func.functional_call(_Call(tagger), named, (called,))  # type: ignore[no-any-return]
-    finally:
-        if others:
-            tagger.encoder.refresh()
+    return torch.func.functional_call(_Call(tagger), named, (function,))  # type: ignore[no-any-return]

@@ -35,7 +35,6 @@ class Method(NamedTuple):
 
 
 _ROUNDS = ("max_rounds", "patience", "keep", "choose", "student", "retune", "ensemble")
-_SELF_TRAINING = (*_ROUNDS, "pseudo_labels", "sharpness", "mix_labeled", "swap_from")
 _RELIABLE_WORDS = ("uncertainty", "selection", "robust", "gcr")
 _ADVERSARIAL, _VIEWS, _META = ("vat",), ("cvt",), ("metast",)
 _OTHERS = (*_ADVERSARIAL, *_VIEWS, *_META)
@@ -63,19 +62,19 @@ METHODS: dict[str, Method] = {
     for method in (
         _method(
             "finetune", "fine-tune the encoder and a head on the labelled sentences", "Devlin et al. 2019",
-            "finetune:finetune", unlabeled=False, unused=("adapt", "adaptation", *_SELF_TRAINING, *_RELIABLE_WORDS, *_OTHERS),
+            "finetune:finetune", unlabeled=False, unused=("adapt", "adaptation", *_ROUNDS, *_RELIABLE_WORDS, *_OTHERS),
         ),
         _method(
             "vat", "virtual adversarial training on the word embeddings", "Miyato et al. 2017",
-            "vat:vat", unused=(*_SELF_TRAINING, *_RELIABLE_WORDS, *_VIEWS, *_META), perturbs=True,
+            "vat:vat", unused=(*_ROUNDS, *_RELIABLE_WORDS, *_VIEWS, *_META), perturbs=True,
         ),
         _method(
             "seqvat", "virtual adversarial training between whole tag sequences", "Chen et al. 2020",
-            "seqvat:seqvat", unused=(*_SELF_TRAINING, *_RELIABLE_WORDS, *_VIEWS, *_META), perturbs=True,
+            "seqvat:seqvat", unused=(*_ROUNDS, *_RELIABLE_WORDS, *_VIEWS, *_META), perturbs=True,
         ),
         _method(
             "cvt", "cross-view training: heads that see a part of the sentence learn from the one that sees all",
-            "Clark et al. 2018", "cvt:cvt", unused=(*_SELF_TRAINING, *_RELIABLE_WORDS, *_ADVERSARIAL, *_META),
+            "Clark et al. 2018", "cvt:cvt", unused=(*_ROUNDS, *_RELIABLE_WORDS, *_ADVERSARIAL, *_META),
         ),
         _method(
             "sst", "standard self-training: learn every pseudo-labelled word with cross-entropy", f"{_PAPER}, baseline",
@@ -84,7 +83,7 @@ METHODS: dict[str, Method] = {
         _method(
             "metast", "self-training that weighs every word by what learning it does for labelled sentences",
             "Wang et al. 2021", "metast:metast",
-            unused=("pseudo_labels", *_RELIABLE_WORDS, *_ADVERSARIAL, *_VIEWS),
+            unused=(*_RELIABLE_WORDS, *_ADVERSARIAL, *_VIEWS),
         ),
         _method(
             "sequst", "learn reliable words robustly: selection, PHCE and GCR", f"{_PAPER}, Algorithm 1",

@@ -7,8 +7,7 @@ embeddings that would move them most. Decided here, where the papers are silent:
 - the perturbation is normalised over a sentence and `vat.epsilon` times the mean norm of its embeddings long;
 - both sides of the divergence see the same dropout masks, or it would measure dropout;
 - the clean side is kept out of the gradient, the perturbation is a constant, and the word embeddings learn from the other side;
-- an unlabelled batch has up to `teacher.batch_size` windows, as a labelled one;
-- for the first `vat.warmup` of the steps labelled sentences are learnt alone: predictions that are to stay must be worth it.
+- an unlabelled batch has up to `teacher.batch_size` windows, as a labelled one.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from torch import Tensor
 
 from sequst.methods.finetune import LabelledWords, learn_labelled
 from sequst.methods.unlabelled import UnlabelledBatches
-from sequst.objectives.adversarial import adversarial_direction, entropy_of, mean_norm
+from sequst.objectives.adversarial import adversarial_direction, mean_norm
 from sequst.objectives.consistency import divergence
 from sequst.tagger.batches import Batch
 from sequst.tagger.tagger import Tagger
@@ -29,6 +28,8 @@ from sequst.training.run import Run
 from sequst.training.seeds import derive
 from sequst.uncertainty.mc_dropout import same_dropout
 
+STEP = 0.1
+"""Length of the random step from which the worst direction is sought, in mean norms of the word embeddings."""
 Divergence = Callable[[Tagger, Batch, Tensor, Tensor], Tensor]
 """(tagger, batch, scores of the clean side, scores of the other) -> how far apart they are."""
 
@@ -38,7 +39,7 @@ def vat(run: Run) -> Tagger:
 
 
 def adversarial(run: Run, apart: Divergence) -> Tagger:
-    return learn_labelled(run, lambda tagger: LabelledAndAdversarial(run, tagger, apart))
+    return learn_labelled(run, lambda tagger: LabelledAndAdversarial(run, tagger, apart))[0]
 
 
 def word_divergence(tagger: Tagger, batch: Batch, clean: Tensor, other: Tensor) -> Tensor:
@@ -69,28 +70,25 @@ class LabelledAndAdversarial(LabelledWords):
         self._settings, self._apart = run.settings.vat, apart
         self._seed = derive(run.settings.seed, 0, "unlabelled")
         self._unlabelled = UnlabelledBatches(tagger, run.data.unlabeled, run.settings.teacher.batch_size, self._seed)
-        self._step, self._alone = 0, False
-        self.exact = run.settings.precision == "auto"
+        self._step = 0
+        self.needs_fp32 = run.settings.precision == "auto"
 
-    reads_batch_alone = False
+    batch_only = False
 
     def begin_step(self, step: int, steps: int) -> None:
-        """The unlabelled batch and the draws depend on the step alone. Of those that have such a batch none can be recorded."""
+        """The unlabelled batch and the draws depend on the step alone."""
         self._step = step
-        self.recordable = self._alone = step / steps < self._settings.warmup
+
+    def graph_key(self) -> None:
+        """A step has an unlabelled batch of its own, so none is recorded."""
 
     def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         labelled, _ = super().loss(tagger, batch)
-        if self._alone:
-            return labelled, {"labelled": labelled.detach()}
-        apart, doubt = self._adversarial(tagger, self._unlabelled.batch(self._step, tagger))
-        loss = labelled + self._settings.weight * apart
-        if self._settings.entropy > 0:
-            loss = loss + self._settings.entropy * doubt
-        return loss, {"labelled": labelled.detach(), "adversarial": apart.detach()}
+        apart = self._adversarial(tagger, self._unlabelled.batch(self._step, tagger))
+        return labelled + self._settings.weight * apart, {"labelled": labelled.detach(), "adversarial": apart.detach()}
 
-    def _adversarial(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, Tensor]:
-        """(the divergence under the worst small change, the entropy of the clean predictions where it is asked for)."""
+    def _adversarial(self, tagger: Tagger, batch: Batch) -> Tensor:
+        """The divergence under the worst small change."""
         words, dropout, draw = (derive(self._seed, what, self._step) for what in ("words", "dropout", "direction"))
         with same_dropout(tagger, words):  # a BiLSTM drops whole words
             embeddings = tagger.embeddings(batch)
@@ -106,9 +104,6 @@ class LabelledAndAdversarial(LabelledWords):
         with constant(tagger):
             worst = adversarial_direction(
                 embeddings, mask, lambda inputs: self._apart(tagger, batch, target, scores(inputs)),
-                torch.Generator(tagger.device).manual_seed(draw), self._settings.step * size,
+                torch.Generator(tagger.device).manual_seed(draw), STEP * size,
             )  # fmt: skip
-        apart = self._apart(tagger, batch, target, scores(embeddings + self._settings.epsilon * size * worst))
-        if self._settings.entropy == 0:
-            return apart, apart.new_zeros(())
-        return apart, entropy_of(tagger.head.log_probs(clean, batch.rows), batch.owned)
+        return self._apart(tagger, batch, target, scores(embeddings + self._settings.epsilon * size * worst))

@@ -39,9 +39,3 @@ def mean_norm(embeddings: Tensor, mask: Tensor) -> Tensor:
     """(B, 1, 1): the mean norm of the embeddings of each sentence; lengths that are told in it fit every encoder."""
     norms: Tensor = torch.linalg.vector_norm(embeddings.detach(), dim=-1) * mask
     return (norms.sum(1) / mask.sum(1).clamp(min=1)).view(-1, 1, 1)
-
-
-def entropy_of(log_probs: Tensor, words: Tensor) -> Tensor:
-    """The mean entropy of the predictions (B, W, C) of the marked words (B, W)."""
-    each = -(log_probs.exp() * log_probs).sum(-1)
-    return torch.where(words, each, 0.0).sum() / words.sum().clamp(min=1)

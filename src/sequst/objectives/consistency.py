@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-if TYPE_CHECKING:
-    from sequst.tagger.heads import Head
+from sequst.tagger.accel.kernels.available import loss_kernels
+from sequst.tagger.batches import Rows
+from sequst.tagger.heads import Head, SoftmaxHead
 
-Start = Literal["identity", "random"]
 FIRST_SCALE = 0.1
 
 
@@ -24,14 +20,13 @@ class GaussianNets(nn.Module):
     representation is then almost nothing, and agreeing with that teaches a student to ignore its input.
     """
 
-    def __init__(self, hidden: int, start: Start = "identity") -> None:
+    def __init__(self, hidden: int) -> None:
         super().__init__()
-        self.mean = nn.Linear(hidden, hidden)
-        self.scale = nn.Linear(hidden, hidden)
-        if start == "identity":
-            for layer, value in ((self.mean, 1.0), (self.scale, FIRST_SCALE)):
-                nn.init.zeros_(layer.weight)
-                nn.init.constant_(layer.bias, value)
+        # linear layers that draw nothing from the generator of dropout
+        self.mean, self.scale = (nn.utils.skip_init(nn.Linear, hidden, hidden) for _ in range(2))  # type: ignore[no-untyped-call]
+        for layer, value in ((self.mean, 1.0), (self.scale, FIRST_SCALE)):
+            nn.init.zeros_(layer.weight)
+            nn.init.constant_(layer.bias, value)
 
     def forward(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """(..., H) -> mu, Sigma, each (..., H)."""
@@ -48,47 +43,29 @@ def divergence(clean: Tensor, perturbed: Tensor) -> Tensor:
     return F.kl_div(perturbed, clean, reduction="none", log_target=True).sum(-1)
 
 
-@dataclass(frozen=True)
-class Consistency:
-    """The regulariser of a batch and what shows whether the noise has collapsed: as written it has a trivial optimum,
-    mu = 1 and Sigma = 0, at which it regularises nothing."""
-
-    loss: Tensor
-    mean: Tensor
-    scale: Tensor
-
-    @property
-    def told(self) -> dict[str, Tensor]:
-        """What to record."""
-        return {"gcr": self.loss.detach(), "gcr_mu": self.mean, "gcr_sigma": self.scale}
-
-
 def consistency(
-    hidden: Tensor,
-    words: Tensor,
-    nets: GaussianNets,
-    predict: Callable[[Tensor], Tensor],
-    samples: int,
-    generator: torch.Generator,
-    detach: bool = True,
-) -> Consistency:
-    """Eq. 14 over the words that `words` (B, W) marks: the mean KL over words and `samples` perturbations.
+    hidden: Tensor, words: Tensor, nets: GaussianNets, head: Head, rows: Rows, samples: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Eq. 14 over the words that `words` (B, W) marks: (the mean KL over words and `samples` perturbations, the mean mu, the
+    mean Sigma). As written it has a trivial optimum, mu = 1 and Sigma = 0, at which it regularises nothing.
 
-    hidden (B, W, H); `predict` gives (..., B, W, C) from such states and must draw nothing, or the divergence would measure its
-    draws. Noise comes from the generator alone, so that this shares no random stream with dropout. `detach` keeps the clean
-    side out of the gradient.
+    hidden (B, W, H). The clean side is kept out of the gradient, the head does not drop out, or the divergence would measure
+    that, and noise comes from the generator alone, so that this shares no random stream with dropout.
     """
+    noise = torch.randn((samples, *hidden.shape), generator=generator, device=generator.device)
+    kernels = loss_kernels(hidden, len(hidden), head.linear.out_features) if isinstance(head, SoftmaxHead) else None
+    if kernels is not None:
+        found: tuple[Tensor, Tensor, Tensor] = kernels.gaussian_divergence(hidden, words, nets.mean, nets.scale, head, noise)
+        return found
     mean, scale = nets(hidden)
-    clean = predict(hidden)
-    clean = clean.detach() if detach else clean
+    clean = head(hidden, rows, dropout=False).detach()
     count = words.sum().clamp(min=1)
-    noise = torch.randn((samples, *hidden.shape), generator=generator, device=generator.device).to(hidden)
-    each = divergence(clean, predict(perturb(hidden, mean, scale, noise)))  # (samples, B, W)
+    perturbed = head(perturb(hidden, mean, scale, noise.to(hidden)), rows, dropout=False)
+    each = divergence(clean, perturbed)  # (samples, B, W)
     total = torch.where(words, each, 0.0).sum() / count
-    marked = words.unsqueeze(-1)
-    width = count * hidden.shape[-1]
-    averages = [torch.where(marked, value, 0.0).sum().detach() / width for value in (mean, scale)]
-    return Consistency(total / samples, *averages)
+    marked, width = words.unsqueeze(-1), count * hidden.shape[-1]
+    mu, sigma = (torch.where(marked, value, 0.0).sum().detach() / width for value in (mean, scale))
+    return total / samples, mu, sigma
 
 
 def noise_prior(mean: Tensor, scale: Tensor, words: Tensor, prior_scale: float) -> Tensor:
@@ -101,57 +78,19 @@ def noise_prior(mean: Tensor, scale: Tensor, words: Tensor, prior_scale: float) 
 
 
 class GaussianConsistency:
-    """The regulariser with its nets and its own generator, as a part of a student's objective."""
+    """The regulariser with its nets, as a part of a student's objective."""
 
-    def __init__(
-        self,
-        hidden: int,
-        seed: int,
-        *,
-        weight: float,
-        samples: int,
-        prior: float,
-        start: Start,
-        detach: bool,
-        selected_only: bool,
-    ) -> None:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            self.nets = GaussianNets(hidden, start)
+    def __init__(self, hidden: int, *, weight: float, samples: int, prior: float) -> None:
+        self.nets = GaussianNets(hidden)
         self._weight, self._samples, self._prior = weight, samples, prior
-        self._detach, self._selected_only = detach, selected_only
-        self.generator = torch.Generator()
-
-    def begin_epoch(self, seed: int) -> None:
-        device = self.nets.mean.weight.device
-        if self.generator.device != device:
-            self.generator = torch.Generator(device)
-        self.generator.manual_seed(seed)
 
     def __call__(
-        self, hidden: Tensor, owned: Tensor, selected: Tensor, predict: Callable[[Tensor], Tensor]
+        self, hidden: Tensor, words: Tensor, head: Head, rows: Rows, generator: torch.Generator
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """(lambda x R, what to record)."""
-        words = self._words(owned, selected)
-        found = consistency(hidden, words, self.nets, predict, self._samples, self.generator, self._detach)
-        loss = found.loss
+        loss, mu, sigma = consistency(hidden, words, self.nets, head, rows, self._samples, generator)
+        told = {"gcr": loss.detach(), "gcr_mu": mu, "gcr_sigma": sigma}
         if self._prior > 0:
             mean, scale = self.nets(hidden)
             loss = loss + noise_prior(mean, scale, words, self._prior)
-        return self._weight * loss, found.told
-
-    @property
-    def fusable(self) -> bool:
-        """Whether there are kernels for it."""
-        return self._detach and self._prior == 0
-
-    def fused(self, hidden: Tensor, owned: Tensor, selected: Tensor, head: Head) -> tuple[Tensor, dict[str, Tensor]]:
-        """The same by kernels of Triton, where it is `fusable` and the head a softmax."""
-        from sequst.objectives import accel as fused
-
-        words = self._words(owned, selected)
-        found = fused.consistency(hidden, words, self.nets, head, self._samples, self.generator)
-        return self._weight * found.loss, found.told
-
-    def _words(self, owned: Tensor, selected: Tensor) -> Tensor:
-        return selected if self._selected_only else owned
+        return self._weight * loss, told

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,8 +17,8 @@ from sequst.tagger.windows import Window
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Labels = Sequence[int] | NDArray[Any]
-    """Of a sentence: a label for each word, or the probabilities of all labels (W, C)."""
+    PerWord = Sequence[Any] | NDArray[Any]
+    """A value for each word of a sentence."""
 
 IGNORED = -100
 """The label of a word that a loss must not see: padding, or a word that another window owns."""
@@ -47,8 +46,9 @@ class Batch:
     heads: Tensor  # (B, W) place of each word's first sub-word
     word_mask: Tensor  # (B, W) true where there is a word
     owned: Tensor  # (B, W) true where this window decides the word's tag
-    labels: Tensor | None  # (B, W) label, IGNORED where not owned; or (B, W, C) probabilities, 0 where not owned
+    labels: Tensor | None  # (B, W) label, IGNORED where not owned
     selected: Tensor  # (B, W) true where an owned word counts for the loss
+    weights: Tensor | None  # (B, W) how much its loss counts; None where all count alike
     opens: Tensor  # (B,) true where a window begins its sentence
     windows: list[int]  # which windows these are
     lengths: list[int]  # words of each row
@@ -73,13 +73,12 @@ class Batch:
         wider = max(0, length - self.heads.shape[1])
 
         def grown(x: Tensor, by: int, value: float = 0) -> Tensor:
-            return F.pad(x, (*(0, 0) * (x.ndim - 2), 0, by, 0, more), value=value)
+            return F.pad(x, (0, by, 0, more), value=value)
 
         mask, words = grown(self.attention_mask, longer), grown(self.word_mask, wider)
         owned = grown(self.owned, wider)
         if more:
             mask[-more:, 0], words[-more:, 0] = 1, True
-        soft = self.labels is not None and self.labels.ndim == 3
         return replace(
             self,
             input_ids=grown(self.input_ids, longer, pad),
@@ -87,8 +86,9 @@ class Batch:
             heads=grown(self.heads, wider),
             word_mask=words,
             owned=owned,
-            labels=None if self.labels is None else grown(self.labels, wider, 0 if soft else IGNORED),
+            labels=None if self.labels is None else grown(self.labels, wider, IGNORED),
             selected=grown(self.selected, wider),
+            weights=None if self.weights is None else grown(self.weights, wider),
             opens=F.pad(self.opens, (0, more), value=True),
             lengths=[*self.lengths, *[1] * more],
             sizes=[*self.sizes, *[1] * more],
@@ -103,17 +103,12 @@ class Batch:
     @property
     def _tensors(self) -> list[Tensor]:
         parts = (self.input_ids, self.attention_mask, self.heads, self.word_mask, self.owned, self.selected, self.opens)
-        return [*parts, *(() if self.labels is None else (self.labels,))]
+        return [*parts, *(each for each in (self.labels, self.weights) if each is not None)]
 
     def to(self, device: torch.device) -> Batch:
-        move = functools.partial(moved, device=device)
-
-        return Batch(
-            move(self.input_ids), move(self.attention_mask), move(self.heads), move(self.word_mask), move(self.owned),
-            None if self.labels is None else move(self.labels), move(self.selected), move(self.opens), self.windows,
-            self.lengths, self.sizes, move(self.places), None if self.spelling is None else move(self.spelling),
-            None if self.written is None else move(self.written),
-        )  # fmt: skip
+        held = {item.name: getattr(self, item.name) for item in fields(self)}
+        there: dict[str, Any] = {name: moved(each, device) for name, each in held.items() if isinstance(each, Tensor)}
+        return replace(self, **there)
 
 
 def moved(x: Tensor, device: torch.device) -> Tensor:
@@ -125,11 +120,12 @@ def collate(
     windows: Sequence[Window],
     rows: list[int],
     pad: int,
-    labels: Sequence[Labels] | None = None,
-    selected: Sequence[Sequence[bool]] | None = None,
+    labels: Sequence[PerWord] | None = None,
+    selected: Sequence[PerWord] | None = None,
+    weights: Sequence[PerWord] | None = None,
     written: Sequence[list[int]] | None = None,
 ) -> Batch:
-    """The batch of these rows of `windows`; `labels`, `selected` and the ways in which words are `written` are per sentence,
+    """The batch of these rows of `windows`. `labels`, `selected`, `weights` and how words are `written` are per sentence;
     without `selected` all words count."""
     chosen = [windows[i] for i in rows]
     lengths = [len(window.heads) for window in chosen]
@@ -138,20 +134,20 @@ def collate(
     starts, ends = np.array([window.owned for window in chosen]).T[..., None]
     places = np.arange(heads.shape[1])
     owned = (starts <= places) & (places < ends)
-    counts, targets = torch.from_numpy(owned.copy()), None
-    if labels is not None:
-        targets = _no_labels(labels[chosen[0].sentence], *heads.shape)
-    for row, window in enumerate(chosen if labels is not None or selected is not None else ()):
-        start, end = window.owned
-        mine = slice(window.first + start, window.first + end)
-        if selected is not None:
-            counts[row, start:end] = torch.tensor(selected[window.sentence][mine])
-        if targets is not None and labels is not None:
-            targets[row, start:end] = torch.as_tensor(labels[window.sentence][mine])
+
+    def of_owned(values: Sequence[PerWord], elsewhere: Tensor) -> Tensor:
+        for row, window in enumerate(chosen):
+            start, end = window.owned
+            elsewhere[row, start:end] = torch.as_tensor(values[window.sentence][window.first + start : window.first + end])
+        return elsewhere
+
     opens = torch.tensor([window.first == 0 for window in chosen])
     return Batch(
         torch.from_numpy(input_ids), torch.from_numpy(taken.astype(np.int64)), torch.from_numpy(heads),
-        torch.from_numpy(word_mask), torch.from_numpy(owned), targets, counts, opens, rows, lengths,
+        torch.from_numpy(word_mask), torch.from_numpy(owned),
+        None if labels is None else of_owned(labels, torch.full(heads.shape, IGNORED)),
+        torch.from_numpy(owned.copy()) if selected is None else of_owned(selected, torch.zeros(heads.shape, dtype=torch.bool)),
+        None if weights is None else of_owned(weights, torch.zeros(heads.shape)), opens, rows, lengths,
         [len(window.ids) for window in chosen], torch.from_numpy(np.flatnonzero(owned)), _spellings(chosen, heads.shape[1]),
         None if written is None else torch.from_numpy(padded([window.of(written) for window in chosen], 0)[0]),
     )  # fmt: skip
@@ -167,9 +163,3 @@ def _spellings(windows: list[Window], most: int) -> Tensor | None:
         for place, word in enumerate(words):
             padded[row, place, : len(word)] = torch.tensor(word)
     return padded
-
-
-def _no_labels(example: Labels, size: int, most: int) -> Tensor:
-    """Labels of a batch of which none is known yet, hard or soft as the example is."""
-    classes = getattr(example, "shape", (0,))[1:]
-    return torch.zeros((size, most, *classes)) if classes else torch.full((size, most), IGNORED, dtype=torch.long)

@@ -58,13 +58,6 @@ def log_normaliser(chain: Chain) -> Tensor:
     return _close(chain, alphas[-1]) + shifts + taken
 
 
-def negative_log_likelihood(chain: Chain, tags: Tensor) -> Tensor:
-    """-log p(tags) of every row (B,)."""
-    chain, _ = chain.without_large_scores()
-    alphas, shifts = _forward(chain)
-    return _close(chain, alphas[-1]) + (shifts - path_score(chain, tags))
-
-
 def _forward(chain: Chain, keep: bool = False) -> tuple[list[Tensor], Tensor]:
     """(of every step the log sum over the paths that end in each tag, shifted to a maximum of 0, and what the last was shifted
     by (B,)); only the last step unless all are to be kept."""
@@ -117,25 +110,6 @@ def log_marginals(chain: Chain) -> Tensor:
     return torch.where(chain.mask.unsqueeze(-1), torch.log_softmax(scores, -1), 0.0)
 
 
-def log_pair_marginals(chain: Chain) -> Tensor:
-    """log p(tags of the word and of the next) (B, L - 1, C, C); 0 where there is no next word."""
-    chain, _ = chain.without_large_scores()
-    alphas, betas = torch.stack(_forward(chain, keep=True)[0], 1), torch.stack(_backward(chain), 1)
-    scores = alphas[:, :-1, :, None] + chain.transitions + (chain.emissions + betas)[:, 1:, None, :]
-    scores = scores - scores.flatten(2).logsumexp(-1)[..., None, None]
-    return torch.where(chain.mask[:, 1:, None, None], scores, 0.0)
-
-
-def entropy(chain: Chain) -> Tensor:
-    """The entropy of the distribution over paths, in nats (B,): that of the first word, and of every next one given the one
-    before it."""
-    single, pair = log_marginals(chain), log_pair_marginals(chain)
-    first = torch.where(chain.mask[:, 0], -(single[:, 0].exp() * single[:, 0]).sum(-1), 0.0)
-    given = pair - single[:, :-1, :, None]
-    following = -torch.where(chain.mask[:, 1:], (pair.exp() * given).flatten(2).sum(-1), 0.0)
-    return first + following.sum(-1)
-
-
 def viterbi(chain: Chain) -> tuple[Tensor, Tensor]:
     """(the best path (B, L), its score (B,)); 0 beyond the words."""
     paths, scores = k_best(chain, 1)
@@ -175,24 +149,6 @@ def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
         paths.append(place // k)
     found = torch.where(scaled.mask.unsqueeze(1), torch.stack(paths[::-1], -1), 0)
     return found, torch.where((chain.lengths > 0).unsqueeze(1), final.topk(k, -1).values + taken.unsqueeze(1), 0.0)
-
-
-@torch.no_grad()
-def sample(chain: Chain, count: int, generator: torch.Generator | None = None) -> Tensor:
-    """Paths drawn from their distribution (count, B, L); 0 beyond the words."""
-    chain, _ = chain.without_large_scores()
-    alphas, _ = _forward(chain, keep=True)
-    longest = len(alphas)
-    last = chain.lengths - 1
-    drawn: list[Tensor] = []
-    following = torch.zeros(count, len(last), dtype=torch.long, device=last.device)
-    for step in range(longest - 1, -1, -1):
-        onwards = torch.where((last == step)[None, :, None], chain.end, chain.transitions.T[following])  # (count, B, C)
-        weights = torch.softmax(alphas[step] + onwards, -1)
-        tags = torch.multinomial(weights.flatten(0, 1), 1, generator=generator).view(count, -1)
-        following = torch.where(chain.mask[:, step], tags, 0)
-        drawn.append(following)
-    return torch.stack(drawn[::-1], -1)
 
 
 def iob2_constraints(labels: list[str]) -> tuple[Tensor, Tensor]:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from sequst.errors import UsageError
+from sequst.tagger.accel.kernels.available import loss_kernels
 from sequst.tagger.batches import IGNORED, Rows
 from sequst.tagger.crf import FORBIDDEN, Chain, iob2_constraints, log_marginals, log_normaliser, viterbi
 from sequst.tagger.prediction import NO_RAW_TAGS
@@ -37,8 +38,6 @@ class Head(nn.Module):
     """What the two have in common."""
 
     kind: str
-    recordable = False
-    """Whether its loss asks a GPU for nothing, so that a step can be recorded."""
     mean: Tensor
     scale: Tensor
     capitals: Tensor | None
@@ -102,7 +101,7 @@ class Head(nn.Module):
         raise NotImplementedError
 
     def loss(self, scores: Tensor, labels: Tensor, rows: Rows) -> Tensor:
-        """The loss of labelled words, a mean; those whose label is IGNORED do not count."""
+        """The mean loss of labelled words, from raw scores; words whose label is IGNORED do not count."""
         raise NotImplementedError
 
     def take_raw_tags(self) -> None:
@@ -140,7 +139,6 @@ class SoftmaxHead(Head):
     `transitions` it weighs which tags follow one another."""
 
     kind = "softmax"
-    recordable = True
     links: Tensor | None
     forbidden_start: Tensor | None
 
@@ -194,8 +192,11 @@ class SoftmaxHead(Head):
 
     def loss(self, scores: Tensor, labels: Tensor, rows: Rows) -> Tensor:
         """Cross-entropy."""
+        kernels = loss_kernels(scores, len(labels))
+        if kernels is not None:
+            return kernels.labelled_loss(scores, labels)  # type: ignore[no-any-return]
         total = nn.functional.nll_loss(
-            self.log_probs(scores, rows).flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum"
+            self.log_probs(scores.float(), rows).flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum"
         )
         return total / (labels != IGNORED).sum().clamp(min=1)
 
@@ -207,7 +208,6 @@ class CrfHead(Head):
     """
 
     kind = "crf"
-    recordable = True
     forbidden: Tensor
     forbidden_start: Tensor
 
@@ -245,7 +245,7 @@ class CrfHead(Head):
 
         Words of a window that carry no label here, for another window owns them, are summed over.
         """
-        known = labels != IGNORED
+        scores, known = scores.float(), labels != IGNORED
         other = torch.ones_like(scores, dtype=torch.bool).scatter(-1, labels.clamp(min=0).unsqueeze(-1), False)
         chain = self.chain(scores, rows)
         bound = chain._replace(emissions=scores.masked_fill(other & known.unsqueeze(-1), FORBIDDEN))

@@ -161,7 +161,7 @@ class Tagger(nn.Module):
     def loss(self, batch: Batch) -> Tensor:
         """The loss of labelled words: cross-entropy, or the negative log likelihood under a CRF."""
         assert batch.labels is not None
-        return self.head.loss(self.head.scores(self.hidden(batch)), batch.labels, batch.rows)
+        return self.head.loss(self.head.raw_scores(self.hidden(batch)), batch.labels, batch.rows)
 
     def forward(self, batch: Batch) -> Tensor:
         return self.log_probs(self.hidden(batch), batch)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from sequst.errors import UsageError, nearest, shorten
 from sequst.files import atomic_text
-from sequst.training.settings import Settings, oldest, to_dict
+from sequst.training.settings import Settings, to_dict
 
 
 def recipe_names() -> list[str]:
@@ -58,14 +58,13 @@ def from_dict(tree: Mapping[str, Any], where: str = "settings") -> Settings:
 
 def load_saved(path: Path) -> Settings:
     """Those that a run keeps in a file."""
-    return from_saved(_read_yaml(path), f"settings file {path}")
+    return from_dict(_read_yaml(path), f"settings file {path}")
 
 
-def from_saved(tree: Mapping[str, Any], where: str = "settings") -> Settings:
-    """Settings that a run or a model keeps, of this version or an earlier one: what that did not know is as it was then."""
-    built = _build(oldest(Settings()), tree, "", where)
-    assert isinstance(built, Settings)
-    return built
+def from_model(tree: Mapping[str, Any], where: str) -> Settings:
+    """Settings that a model keeps, of this version or an earlier one: those that are gone are left out."""
+    kept = {name: value for name, value in leaves(tree) if replaced(name) is None}
+    return from_dict(nested(kept), where)
 
 
 def nested(settings: Mapping[str, Any], where: str = "settings") -> dict[str, Any]:
@@ -161,6 +160,8 @@ def _build(defaults: Any, tree: Mapping[str, Any], prefix: str, where: str) -> A
     for key, value in tree.items():
         name = f"{prefix}{key}"
         if key not in hints:
+            if (instead := replaced(name)) is not None:
+                raise UsageError(f"{where}: the setting {name!r} is gone; {instead}")
             known = [item.name for item in describe()]
             groups = sorted({item.rpartition(".")[0] for item in known} - {""})
             raise UsageError(f"{where}: unknown setting {name!r}; {nearest(name, [*known, *groups])}")
@@ -171,6 +172,50 @@ def _build(defaults: Any, tree: Mapping[str, Any], prefix: str, where: str) -> A
         else:
             values[key] = _coerce(value, hints[key], name, where)
     return dataclasses.replace(defaults, **values)
+
+
+_REPLACED = {
+    "successions": "use transitions",
+    "optimism": "use calibration_shift",
+    "pseudo_labels": "students learn the best tag; metast draws its labels",
+    "sharpness": "students learn the best tag, which has no sharpness",
+    "mix_labeled": "leave it out: students learn pseudo-labels and are re-tuned on the labelled sentences",
+    "swap_from": "leave it out: entities are no longer swapped",
+    "crf": "leave it out: a CRF is always constrained to IOB2, and its transitions learn at 5e-3",
+    "ensemble.memory": "use ensemble.teachers or ensemble.students",
+    "selection.weight": "use the method without-confidence or without-certainty",
+    "uncertainty.dropout": "leave it out: passes drop out at the rates of training",
+    "uncertainty.calibrated": "leave it out: the final tagger is calibrated by calibrate",
+    "metast.labels": "leave it out: labels are drawn from the teacher's probabilities",
+}
+_GONE_SELECTION = ("selection.unit", "selection.each_epoch", "selection.rest", "selection.doubtful")
+_REPLACED |= dict.fromkeys(_GONE_SELECTION, "use selection.selector")
+_REPLACED_LEAVES = {
+    "head_learning_rate": "use head_rate, a multiple of the encoder's rate",
+    "evaluations": "use evaluations, which all phases share",
+    "hide": "use student.hide",
+    "average": "leave it out: weights are kept as they are",
+    "swap": "leave it out: entities are no longer swapped",
+}
+_FIXED = {
+    "weight_decay": "0.01", "max_gradient_norm": "1", "warmup": "0.1 of the steps", "gcr.start": "the identity",
+    "gcr.detach": "true", "gcr.selected_only": "false", "vat.step": "0.1", "vat.warmup": "0", "vat.entropy": "0",
+    "cvt.warmup": "0", "cvt.hidden": "128", "cvt.learning_rate": "1e-3", "metast.batch_size": "16", "metast.refresh": "50",
+    "metast.smoothing": "0.01", "metast.retune": "0.1", "bilstm.word_size": "50", "bilstm.character_size": "25",
+    "bilstm.filters": "50", "bilstm.dropout": "0.33", "bilstm.rate": "20", "adaptation.min_steps": "0",
+    "adaptation.hide": "0.15",    "adaptation.max_steps": "no limit", "adaptation.evaluations": "none",
+}  # fmt: skip
+
+
+def replaced(name: str) -> str | None:
+    """What to use in place of a setting that earlier versions had; None where none had it."""
+    group, _, leaf = name.rpartition(".")
+    if name in _REPLACED or name.startswith("crf."):
+        return _REPLACED.get(name, _REPLACED["crf"])
+    for known in (name, leaf if group in ("adaptation", "teacher", "student", "retune") else name):
+        if known in _FIXED:
+            return f"leave it out: it is fixed at {_FIXED[known]}"
+    return _REPLACED_LEAVES.get(leaf) if group in ("adaptation", "teacher", "student", "retune") else None
 
 
 def _coerce(value: Any, kind: Any, name: str, where: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,7 +11,7 @@ import torch
 
 from sequst.errors import UsageError
 from sequst.tagger.batches import Batch, collate
-from sequst.tagger.encoders.shape import BILSTM
+from sequst.tagger.encoders.shape import BILSTM, BiLstmShape
 from sequst.tagger.encoders.vectors import load_vectors
 from sequst.tagger.encoders.vocabulary import UNKNOWN, Vocabulary
 from sequst.tagger.precision import require_bf16
@@ -37,7 +38,11 @@ def load_encoder(settings: Settings, perturbed: bool = False) -> EncoderFacts:
     if settings.precision == "bf16":
         require_bf16(device, "setting precision=bf16", "fp32 or auto")
     tagger = Tagger.from_encoder(
-        settings.encoder, ["O"], max_length=settings.max_length, overlap=settings.overlap, shape=settings.bilstm
+        settings.encoder,
+        ["O"],
+        max_length=settings.max_length,
+        overlap=settings.overlap,
+        shape=BiLstmShape(**dataclasses.asdict(settings.bilstm)),
     )
     require_layers(tagger, settings.uncertainty.last_layers)
     longest = collate(tagger.splitter.windows([["a"] * settings.max_length]), [0], tagger.pad_id)

@@ -14,43 +14,67 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
+from sequst.tagger.accel.embedding import trained_rows
 from sequst.tagger.batches import Batch, collate
 from sequst.tagger.planning import plan
 from sequst.tagger.tagger import Tagger
 from sequst.tagger.windows import Window
-from sequst.training.averaging import Averaged
+from sequst.training.accel.graphs import RecordedSteps, can_record
 from sequst.training.noise import hide_words
 from sequst.training.objective import Objective
 from sequst.training.progress import Progress, Silent
 from sequst.training.seeds import derive, seed_everything
-from sequst.training.settings import Phase
-from sequst.training.steps import ReplayedSteps, StepResult, Steps
+from sequst.training.settings import PhaseSettings
+from sequst.training.steps import StepResult, Steps
 
 if TYPE_CHECKING:
-    from sequst.tagger.batches import Labels
+    from sequst.tagger.batches import PerWord
 
 MAX_TOKENS = 16384
 """Sub-words in a training batch at most, whatever its batch size, to bound memory."""
+WARMUP = 0.1
+"""Fraction of the steps in which the learning rate rises, as in the paper."""
+WEIGHT_DECAY = 0.01
+CRF_RATE = 5e-3
+"""Peak learning rate of a CRF's transitions: they start at 0 and are few."""
 
 
 class Examples(NamedTuple):
-    """Windows to learn from, the labels of their sentences, and which words of them count; without that, all do."""
+    """Windows to learn from, the labels of their sentences, which words count (None: all), and how much (None: all alike)."""
 
     windows: list[Window]
-    labels: Sequence[Labels]
-    selected: list[list[bool]] | None = None
+    labels: Sequence[PerWord]
+    selected: Sequence[PerWord] | None = None
+    weights: Sequence[PerWord] | None = None
 
     def collated(self, rows: list[int], pad: int) -> Batch:
         """The batch of these rows, on the CPU."""
-        return collate(self.windows, rows, pad, self.labels, self.selected)
+        return collate(self.windows, rows, pad, self.labels, self.selected, self.weights)
 
     def batch(self, rows: list[int], tagger: Tagger) -> Batch:
         """The batch of these rows, where the tagger is."""
         return self.collated(rows, tagger.pad_id).to(tagger.device)
 
 
-Renew = Callable[[int], Examples] | None
-"""Gives the examples of an epoch after the first: the same windows, of which other words count, or others in their place."""
+@dataclass(frozen=True)
+class PhaseSpec:
+    """One phase of training: what is learnt, from what, and for how long."""
+
+    name: str
+    """Name of the phase: that of its settings, with a number behind it where there are several."""
+    round: int
+    settings: PhaseSettings
+    examples: Examples
+    objective: Objective
+    hide: float = 0.0
+    """Fraction of words replaced by the mask token in each step."""
+    scored: bool = True
+    """Score the dev set and keep the best weights; else the last are kept."""
+    head_rate: float = 2.0
+    evaluations: int = 5
+
+    def __str__(self) -> str:
+        return self.name if self.round == 0 else f"round {self.round}: {self.name}"
 
 
 class Diverged(Exception):
@@ -59,10 +83,6 @@ class Diverged(Exception):
     def __init__(self, what: str, step: int, steps: int, good_step: int) -> None:
         self.what, self.step, self.steps, self.good_step = what, step, steps, good_step
         super().__init__(f"{what} at step {step} of {steps}")
-
-
-class OtherState(Exception):
-    """A state to resume from that other weights were learnt with: of another version."""
 
 
 @dataclass
@@ -77,7 +97,6 @@ class Hooks:
     """Takes a state to resume from."""
     save_every: float = 60.0
     progress: Progress = field(default_factory=Silent)
-    name: str = "training"
 
 
 @dataclass
@@ -92,94 +111,100 @@ class PhaseResult:
 
 
 def fit(
-    tagger: Tagger, examples: Examples, objective: Objective, phase: Phase, accelerator: Accelerator, seed: int,
-    hooks: Hooks, state: dict[str, Any] | None = None, chain_rate: float = 5e-3,
-    renew: Renew = None,
-) -> PhaseResult:  # fmt: skip
-    """Train the tagger in place. Every epoch is seeded by itself, so a phase resumed at an epoch ends as it would have.
-
-    Of the words it learns those that it meets; where they are known beforehand, the others take no time and no memory.
-    """
+    tagger: Tagger, spec: PhaseSpec, accelerator: Accelerator, seed: int, hooks: Hooks, state: dict[str, Any] | None = None
+) -> PhaseResult:
+    """Train the tagger in place. Every epoch is seeded by itself, so a phase resumed from a `state` ends as it would have."""
     tagger.to(accelerator.device)
-    known = objective.reads_batch_alone and renew is None
-    with tagger.encoder.narrowed(_ids(examples)) if known else contextlib.nullcontext():
-        return _fit(tagger, examples, objective, phase, accelerator, seed, hooks, state, chain_rate, renew)
+    with _trained_words(tagger, spec):
+        return _Loop(tagger, spec, accelerator, seed, hooks, state).run()
 
 
-def _ids(examples: Examples) -> Tensor:
-    """All that occur."""
-    return torch.tensor(list(set(itertools.chain.from_iterable(window.ids for window in examples.windows))), dtype=torch.int64)
+def _trained_words(tagger: Tagger, spec: PhaseSpec) -> contextlib.AbstractContextManager[None]:
+    """Within it the embeddings of words that the phase never meets take no time and no memory."""
+    if not spec.objective.batch_only:
+        return contextlib.nullcontext()
+    ids = set(itertools.chain.from_iterable(window.ids for window in spec.examples.windows))
+    return trained_rows(tagger.encoder, torch.tensor(list(ids), dtype=torch.int64))
 
 
-def _fit(
-    tagger: Tagger, examples: Examples, objective: Objective, phase: Phase, accelerator: Accelerator, seed: int,
-    hooks: Hooks, state: dict[str, Any] | None, chain_rate: float, renew: Renew,
-) -> PhaseResult:  # fmt: skip
-    def epoch_plan(epoch: int) -> list[list[int]]:
-        lengths = [len(window.ids) for window in examples.windows]
-        return plan(lengths, max_rows=phase.batch_size, max_tokens=MAX_TOKENS, seed=derive(seed, "order", epoch))
+class _Loop:
+    """A phase under way."""
 
-    steps = max(math.ceil(phase.epochs * len(epoch_plan(0))), phase.min_steps, 1)
-    steps = min(steps, phase.max_steps or steps)
-    score_at = {round(steps * (i + 1) / phase.evaluations) for i in range(phase.evaluations)} | {steps}
-    learners = nn.ModuleDict({"tagger": tagger} | ({"nets": objective.nets} if objective.nets is not None else {}))
-    learners.to(accelerator.device)
-    recorded = ReplayedSteps.fit(tagger)
-    # not prepared by Accelerate, which would remember it, its state and the weights for as long as the run lasts
-    optimizer = _optimizer(tagger, objective, phase, chain_rate, recorded)
-    at = _Position.restore(state, learners, optimizer)
-    averaged = Averaged(tagger, phase.average) if phase.average else None
-    if averaged is not None and state is not None:
-        averaged.restore(state["averaged"])
-    parts = (tagger, objective, learners, optimizer, accelerator, phase.max_gradient_norm)
-    most = min(phase.batch_size, len(examples.windows))
-    take = ReplayedSteps(*parts, rows=most, tokens=MAX_TOKENS).take if recorded else Steps(*parts).take
-    look_every = _look_every(tagger.device)
-    begun = saved = time.perf_counter()
-    hooks.progress.begin(hooks.name, steps, at.step)
+    def __init__(
+        self, tagger: Tagger, spec: PhaseSpec, accelerator: Accelerator, seed: int, hooks: Hooks, state: dict[str, Any] | None
+    ) -> None:
+        self._tagger, self._spec, self._seed, self._hooks = tagger, spec, seed, hooks
+        phase, objective = spec.settings, spec.objective
+        steps = max(math.ceil(phase.epochs * len(self._plan(0))), phase.min_steps, 1)
+        self._steps = min(steps, phase.max_steps or steps)
+        self._score_at = {round(self._steps * (i + 1) / spec.evaluations) for i in range(spec.evaluations)} | {self._steps}
+        objective.generator = torch.Generator(accelerator.device)
+        self._learners = nn.ModuleDict({"tagger": tagger} | ({"nets": objective.nets} if objective.nets is not None else {}))
+        self._learners.to(accelerator.device)
+        recorded = can_record(tagger)
+        # not prepared by Accelerate, which would remember it, its state and the weights for as long as the run lasts
+        self._optimizer = _optimizer(tagger, spec, recorded)
+        self._at = _Position.restore(state, self._learners, self._optimizer)
+        parts = (tagger, objective, self._learners, self._optimizer, accelerator)
+        most = min(phase.batch_size, len(spec.examples.windows))
+        self._take = (RecordedSteps(*parts, rows=most, tokens=MAX_TOKENS) if recorded else Steps(*parts)).take
+        self._begun = self._saved = time.perf_counter()
 
-    while at.step < steps:
-        seed_everything(derive(seed, "epoch", at.epoch))
-        objective.begin_epoch(derive(seed, "objective", at.epoch))
-        if renew is not None and at.epoch:
-            examples = renew(at.epoch)
-        noise = torch.Generator().manual_seed(derive(seed, "hide", at.epoch))
+    def run(self) -> PhaseResult:
+        at = self._at
+        self._hooks.progress.begin(str(self._spec), self._steps, at.step)
+        while at.step < self._steps:
+            self._epoch()
+            at.epoch += 1
+            at.look(self._tagger, self._steps)
+            self._save()
+        if at.best is not None:
+            _put_back(self._tagger, at.best)
+        self._tagger.eval()
+        return PhaseResult(at.step, at.loss, at.best_step, at.best_f1, at.seconds + time.perf_counter() - self._begun)
+
+    def _plan(self, epoch: int) -> list[list[int]]:
+        lengths = [len(window.ids) for window in self._spec.examples.windows]
+        seed = derive(self._seed, "order", epoch)
+        return plan(lengths, max_rows=self._spec.settings.batch_size, max_tokens=MAX_TOKENS, seed=seed)
+
+    def _epoch(self) -> None:
+        at, spec, tagger = self._at, self._spec, self._tagger
+        seed_everything(derive(self._seed, "epoch", at.epoch))
+        spec.objective.generator.manual_seed(derive(self._seed, "objective", at.epoch))
+        noise = torch.Generator().manual_seed(derive(self._seed, "hide", at.epoch))
         tagger.train()
-        for rows in epoch_plan(at.epoch):
-            batch = examples.collated(rows, tagger.pad_id)
-            if phase.hide:
-                batch = hide_words(batch, phase.hide, tagger, noise)
-            _set_rate(optimizer, _schedule(at.step, steps, phase.warmup))
-            objective.begin_step(at.step, steps)
-            if (at.good is None and at.promised is None) or at.step + 1 in score_at:
-                at.look(tagger, steps)
-                at.promise(tagger)
-            at.took_step(take(batch))
-            if averaged is not None:
-                averaged.took_step()
-            if at.step in score_at or len(at.unseen) >= look_every:
-                at.look(tagger, steps)
-            hooks.progress.advance(1, loss=at.loss)
-            if at.step in score_at:
-                with contextlib.nullcontext() if averaged is None else averaged.in_place():
-                    at.scored(hooks.score(tagger) if hooks.score is not None else None, tagger)
-                hooks.record(at.line(_schedule(at.step - 1, steps, phase.warmup) * phase.learning_rate, begun))
-                tagger.train()
-            if at.step == steps:
+        for rows in self._plan(at.epoch):
+            batch = spec.examples.collated(rows, tagger.pad_id)
+            if spec.hide:
+                batch = hide_words(batch, spec.hide, tagger, noise)
+            self._step(batch)
+            if at.step == self._steps:
                 break
-        at.epoch += 1
-        at.look(tagger, steps)
-        if hooks.save is not None and at.step < steps and time.perf_counter() - saved >= hooks.save_every:
-            own = {} if averaged is None else {"averaged": averaged.state()}
-            hooks.save({**at.state(learners, optimizer, time.perf_counter() - begun), **own})
-            saved = time.perf_counter()
 
-    if at.best is not None:
-        _put_back(tagger, at.best)
-    elif averaged is not None:
-        averaged.settle()
-    tagger.eval()
-    return PhaseResult(at.step, at.loss, at.best_step, at.best_f1, at.seconds + time.perf_counter() - begun)
+    def _step(self, batch: Batch) -> None:
+        at, tagger = self._at, self._tagger
+        _set_rate(self._optimizer, _schedule(at.step, self._steps))
+        self._spec.objective.begin_step(at.step, self._steps)
+        if (at.good is None and at.promised is None) or at.step + 1 in self._score_at:
+            at.look(tagger, self._steps)
+            at.promise(tagger)
+        at.took_step(self._take(batch))
+        scores = at.step in self._score_at
+        if scores or len(at.unseen) >= _look_every(tagger.device):
+            at.look(tagger, self._steps)
+        self._hooks.progress.advance(1, loss=at.loss)
+        if scores:
+            at.scored(self._hooks.score(tagger) if self._hooks.score is not None else None, tagger)
+            rate = _schedule(at.step - 1, self._steps) * self._spec.settings.learning_rate
+            self._hooks.record(at.line(rate, self._begun))
+            tagger.train()
+
+    def _save(self) -> None:
+        now = time.perf_counter()
+        if self._hooks.save is not None and self._at.step < self._steps and now - self._saved >= self._hooks.save_every:
+            self._hooks.save(self._at.state(self._learners, self._optimizer, now - self._begun))
+            self._saved = time.perf_counter()
 
 
 @dataclass
@@ -276,8 +301,6 @@ class _Position:
         optimizer.load_state_dict(state["optimizer"])
         for group, own in zip(optimizer.param_groups, here, strict=True):
             group.update(own)  # those of the machine that goes on: a rate is set before every step
-        if any(kept["exp_avg"].shape != weight.shape for weight, kept in optimizer.state.items()):
-            raise OtherState
         return cls(**state["position"])
 
 
@@ -303,19 +326,20 @@ def _put_back(tagger: Tagger, weights: dict[str, Tensor]) -> None:
         value.copy_(weights[name])
 
 
-def _optimizer(tagger: Tagger, objective: Objective, phase: Phase, chain_rate: float, recorded: bool) -> torch.optim.Optimizer:
-    """AdamW; the head has its own rate, the scores of a chain theirs, and biases, normalisation weights and chains no decay.
+def _optimizer(tagger: Tagger, spec: PhaseSpec, recorded: bool) -> torch.optim.Optimizer:
+    """AdamW; the head has its own rate, a CRF's transitions theirs, and biases, normalisation weights and transitions no decay.
 
     Of steps that are `recorded`, rates are tensors, so that a replay sees them change.
     """
-    rates = [(tagger.encoder, phase.learning_rate), (tagger.head.linear, phase.head_learning_rate)]
+    rate, objective = spec.settings.learning_rate, spec.objective
+    rates = [(tagger.encoder, rate), (tagger.head.linear, spec.head_rate * rate)]
     if objective.nets is not None:
-        rates.append((objective.nets, objective.nets_rate or phase.learning_rate))
+        rates.append((objective.nets, objective.nets_rate or rate))
     chain = list(tagger.head.parameters(recurse=False))
-    groups = [{"params": chain, "lr": chain_rate, "peak": chain_rate, "weight_decay": 0.0}]
+    groups = [{"params": chain, "lr": CRF_RATE, "peak": CRF_RATE, "weight_decay": 0.0}]
     for module, rate in rates:
         decayed, plain = _by_decay(module)
-        groups.append({"params": decayed, "lr": rate, "peak": rate, "weight_decay": phase.weight_decay})
+        groups.append({"params": decayed, "lr": rate, "peak": rate, "weight_decay": WEIGHT_DECAY})
         groups.append({"params": plain, "lr": rate, "peak": rate, "weight_decay": 0.0})
     groups = [group for group in groups if group["params"]]
     if recorded:
@@ -329,9 +353,9 @@ def _by_decay(module: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]
     return [p for p in trained if p.ndim > 1], [p for p in trained if p.ndim <= 1]
 
 
-def _schedule(step: int, steps: int, warmup: float) -> float:
-    """The share of the peak rate: rising over the first `warmup` of the steps, then falling to zero."""
-    rising = max(1, round(warmup * steps)) if warmup > 0 else 0
+def _schedule(step: int, steps: int) -> float:
+    """The fraction of the peak rate: rising over the first `WARMUP` of the steps, then falling to zero."""
+    rising = max(1, round(WARMUP * steps))
     if step < rising:
         return (step + 1) / (rising + 1)
     return (steps - step) / max(1, steps - rising)

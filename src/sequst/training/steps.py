@@ -1,36 +1,24 @@
-"""A step of training: forward, backward, clip, update. On a GPU it has few kernels, is recorded once for every shape and then
-replayed.
-
-A step of few sentences is a thousand small kernels, and the CPU takes longer to launch them than the GPU to run them. A CUDA
-graph launches all at once. It needs fixed shapes, so batches are padded to a few.
-"""
+"""A step of training: forward, backward, clip, update."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
-import logging
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from sequst.tagger.batches import Batch, moved
-from sequst.tagger.encoders.base import Way
+from sequst.tagger.batches import Batch
 from sequst.tagger.tagger import Tagger
 from sequst.training.objective import Objective
 
-if TYPE_CHECKING:
-    from sequst.training.accel.adamw import FusedAdamW
-
-log = logging.getLogger(__name__)
-
-_PRECISIONS = {"no": torch.float32, "bf16": torch.bfloat16}
+MAX_GRADIENT_NORM = 1.0
+"""Longer gradients are clipped to this norm."""
 
 
 class StepResult(NamedTuple):
-    """What a step tells: its loss, the norm of its gradients, and what the objective reports; on the device, not waited for."""
+    """The loss of a step, the norm of its gradients and what the objective reports; on the device, not waited for."""
 
     names: tuple[str, ...]
     values: Tensor  # (2 + names,)
@@ -40,19 +28,17 @@ class Steps:
     """Steps of one phase."""
 
     def __init__(
-        self, tagger: Tagger, objective: Objective, learners: nn.Module, optimizer: Any, accelerator: Accelerator, norm: float
+        self, tagger: Tagger, objective: Objective, learners: nn.Module, optimizer: Any, accelerator: Accelerator
     ) -> None:
         self._tagger, self._objective, self._learners = tagger, objective, learners
-        self._optimizer, self._accelerator, self._norm = optimizer, accelerator, norm
-        self._way = Way()
+        self._optimizer, self._accelerator = optimizer, accelerator
 
     def take(self, batch: Batch) -> StepResult:
         """Learn from a batch, which may be on the CPU."""
         return self._take(batch.to(self._tagger.device))
 
     def _take(self, batch: Batch) -> StepResult:
-        way = self._way if self._objective.fast_way else contextlib.nullcontext()
-        with contextlib.nullcontext() if self._objective.exact else self._accelerator.autocast(), way:
+        with contextlib.nullcontext() if self._objective.needs_fp32 else self._accelerator.autocast():
             loss, told = self._objective.loss(self._tagger, batch)
         self._accelerator.backward(loss)
         norm = self._update()
@@ -60,146 +46,7 @@ class Steps:
         return StepResult(tuple(told), torch.stack([value.detach().float() for value in (loss, norm, *told.values())]))
 
     def _update(self) -> Tensor:
-        """Clip the gradients and go by them; gives the norm that they had."""
-        norm = self._accelerator.clip_grad_norm_(self._learners.parameters(), self._norm)
+        """Clip the gradients and update; returns the norm before clipping."""
+        norm = self._accelerator.clip_grad_norm_(self._learners.parameters(), MAX_GRADIENT_NORM)
         self._optimizer.step()
         return norm  # type: ignore[no-any-return]
-
-
-class _Recorded(NamedTuple):
-    graph: torch.cuda.CUDAGraph
-    batch: Batch
-    taken: StepResult
-    table: Tensor | None
-    """Where its gradients lie, for the kernels that go by it."""
-
-
-class ReplayedSteps(Steps):
-    """Steps of few kernels, where the objective lets them be, which are recorded where it lets that be: one graph for every
-    shape of batch and stage of the objective."""
-
-    def __init__(self, *parts: Any, rows: int, tokens: int) -> None:
-        """Batches have `rows` at most, and `tokens` sub-words with their padding."""
-        super().__init__(*parts)
-        self._rows, self._tokens = rows, tokens
-        self._recorded: dict[Any, _Recorded] = {}
-        self._seen: set[Any] = set()
-        self._pool = torch.cuda.graph_pool_handle()
-        self._works, self._settled = True, False
-        self._fused: FusedAdamW | None = None
-        self._states = 0
-        self._table: Tensor | None = None
-        self._addresses: Tensor | None = None
-        precision = _PRECISIONS.get("no" if self._objective.exact else self._accelerator.mixed_precision)
-        if precision is not None:
-            self._way = self._tagger.encoder.learning(precision)
-            self._know_state()
-
-    @staticmethod
-    def fit(tagger: Tagger) -> bool:
-        """Whether steps can be recorded: on a GPU, of an encoder and a head that ask the CPU for nothing."""
-        return tagger.device.type == "cuda" and tagger.encoder.known_layers() is not None and tagger.head.recordable
-
-    def take(self, batch: Batch) -> StepResult:
-        if not self._objective.recordable:
-            return super().take(batch)
-        batch = self._padded(batch)
-        key = (batch.input_ids.shape, self._objective.stage)
-        if not self._works or key not in self._seen:  # the first may build kernels and state, which no recording can
-            taken = super().take(batch)
-            if self._settled:
-                self._seen.add(key)
-            return taken
-        if key not in self._recorded:
-            try:
-                self._recorded[key] = self._record(batch.to(self._tagger.device))
-            except torch.OutOfMemoryError:
-                raise
-            except RuntimeError as error:
-                torch.cuda.synchronize()  # an error that is not the recording's own comes again
-                log.warning("training goes on without CUDA graphs: %s", str(error).splitlines()[0])
-                self._works = False
-                self._recorded.clear()
-                self._optimizer.zero_grad(set_to_none=True)  # what a recording left there was never computed
-                return super().take(batch)
-        else:
-            self._recorded[key].batch.fill(batch)
-        graph, _, taken, _ = self._recorded[key]
-        graph.replay()
-        return taken._replace(values=taken.values.clone())  # the next replay writes over them
-
-    def _padded(self, batch: Batch) -> Batch:
-        """To one of a few shapes. Something is always padding: without any, transformers takes another way when it is not
-        recorded, and a run that was resumed would not end as it would have."""
-        length = min(rounded(batch.input_ids.shape[1]), self._tagger.max_length)
-        rows = max(len(batch.sizes), min(self._rows, self._tokens // length))
-        full = len(batch.sizes) >= rows and min(batch.sizes) >= length
-        return batch.padded(rows + full, length, self._tagger.pad_id)
-
-    def _update(self) -> Tensor:
-        """With few kernels, where they know the state of every weight that has a gradient; the first step makes it."""
-        addresses = None if self._fused is None else self._fused.gradients()
-        if self._fused is None or addresses is None:
-            before = self._fused
-            norm = super()._update()
-            self._way.refresh()
-            self._know_state()
-            self._settled = self._fused is before  # else the next step goes by kernels that are not built yet
-            return norm
-        self._settled = True
-        if torch.cuda.is_current_stream_capturing():
-            self._addresses = addresses  # nothing can be sent while a step is recorded
-        else:
-            self._table = moved(addresses, self._tagger.device)
-        assert self._table is not None
-        return self._fused(self._table)
-
-    def _know_state(self) -> None:
-        """Let the kernels know of the optimizer's state, when there is more of it than before."""
-        if not self._way.copies or len(self._optimizer.state) == self._states:
-            return
-        from sequst.training.accel.adamw import FusedAdamW
-
-        self._states = len(self._optimizer.state)
-        fused = FusedAdamW(self._optimizer, self._way.copies, self._norm)
-        self._fused = fused if fused.fits else None
-        self._recorded.clear()  # they count steps where nobody looks any more
-        self._seen.clear()  # what goes by this state may need kernels that are not built yet
-        self._pool = torch.cuda.graph_pool_handle()  # the last one went with them
-
-    def _record(self, batch: Batch) -> _Recorded:
-        graph = torch.cuda.CUDAGraph()
-        generators = [torch.cuda.default_generators[self._tagger.device.index or 0], *self._objective.generators]
-        before = [generator.clone_state() for generator in generators]
-        for generator in self._objective.generators:
-            graph.register_generator_state(generator)
-        self._table = table = None if self._fused is None else self._fused.table()
-        stream = _stream(self._tagger.device)
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            try:
-                graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
-                try:
-                    taken = self._take(batch)
-                finally:
-                    graph.capture_end()
-            except RuntimeError:
-                for generator, state in zip(generators, before, strict=True):
-                    generator.graphsafe_set_state(state)  # one that a recording was broken off with draws no more
-                raise
-        torch.cuda.current_stream().wait_stream(stream)
-        if table is not None and self._addresses is not None:
-            table.copy_(self._addresses)
-            self._addresses = None
-        return _Recorded(graph, batch, taken, table)
-
-
-@functools.cache
-def _stream(device: torch.device) -> torch.cuda.Stream:
-    """What steps are recorded on: one for all phases, for libraries set memory aside for every stream that they see."""
-    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-
-
-def rounded(length: int) -> int:
-    """A length to pad to, of few: to record a step takes as long as ten of them, and padding hardly any time."""
-    return next((bound for bound in (16, 24, 32, 48) if length <= bound), -(-length // 64) * 64)

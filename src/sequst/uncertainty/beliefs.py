@@ -45,8 +45,6 @@ class Beliefs:
     """(N, C): of every label, where they were asked for."""
     drawn_from: NDArray[np.int64] | None = None
     """The best tags, where the labels are draws."""
-    doubtful: NDArray[np.bool_] | None = None
-    """Where it was asked for: words of entities that the teacher had better leave out."""
     seconds: float = 0.0
     """What it took to form them."""
 
@@ -84,7 +82,7 @@ class Beliefs:
 @torch.inference_mode()
 def form_beliefs(
     tagger: Tagger, sentences: Sequence[Sentence], passes: int, seed: int, *,
-    probabilities: Probabilities = "none", draw: int | None = None, last_layers: int = 0, temperature: float = 1.0,
+    probabilities: Probabilities = "none", draw: int | None = None, last_layers: int = 0,
     advance: Callable[[int], None] = lambda words: None,
 ) -> Beliefs:  # fmt: skip
     """Label every word, then pass each batch `passes` times with dropout; only sums over the passes are kept.
@@ -92,7 +90,6 @@ def form_beliefs(
     With no pass at all the confidence is that without dropout, and the information gain 0. `probabilities` of all labels are
     those without dropout (`plain`) or their mean over the passes (`mean`). With `draw`, a seed, the label of a word is drawn
     from those without dropout, and confidences are of the label drawn. With `last_layers` only these drop out, and the head.
-    Scores are divided by the `temperature`, which leaves the best label as it is.
     `advance` hears how many words each batch has.
     """
     if passes < 0 or (probabilities == "mean" and passes == 0):
@@ -106,14 +103,14 @@ def form_beliefs(
         def believe(item: tuple[int, tuple[Batch, NDArray[np.int64]]]) -> tuple[NDArray[np.int64], dict[str, Tensor | None]]:
             number, (batch, places) = item
             decoded = forward.decode(batch)
-            of_all = _tempered(batch.owned_of(decoded.log_probs), temperature)
+            of_all = batch.owned_of(decoded.log_probs)
             label, drawn_from = batch.owned_of(decoded.labels), None
             if draw is not None:
                 label, drawn_from = draw_labels(of_all, torch.from_numpy(chances[places])), label
             plain = of_all.gather(-1, label.unsqueeze(-1)).squeeze(-1).exp().float()
             sums = PassSums()
             for log_probs in mc_passes(tagger, forward, batch, passes, seed + number, last_layers):
-                sums.add(_tempered(log_probs.flatten(1, 2)[:, batch.places], temperature))
+                sums.add(log_probs.flatten(1, 2)[:, batch.places])
             kept = {"none": None, "plain": of_all.exp(), "mean": sums.mean if passes else None}[probabilities]
             return places, {
                 "labels": label,
@@ -135,10 +132,6 @@ def form_beliefs(
     if draw is not None:
         nothing["drawn_from"] = nothing["labels"]
     return Beliefs(starts=words.starts, **found.arrays(nothing))  # type: ignore[arg-type]
-
-
-def _tempered(log_probs: Tensor, temperature: float) -> Tensor:
-    return log_probs if temperature == 1.0 else torch.log_softmax(log_probs / temperature, dim=-1)
 
 
 _NUMBERS = ("plain_confidence", "confidence", "information_gain")

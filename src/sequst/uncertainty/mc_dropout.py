@@ -34,20 +34,6 @@ def mc_dropout(tagger: nn.Module, seed: int, parts: Iterable[nn.Module] | None =
 
 
 @contextlib.contextmanager
-def dropout_rate(tagger: nn.Module, rate: float) -> Iterator[None]:
-    """Within it everything that drops out does so at this rate; at its own where that is 0."""
-    drops = [module for module in tagger.modules() if isinstance(module, nn.Dropout)] if rate else []
-    rates = [module.p for module in drops]
-    try:
-        for module in drops:
-            module.p = rate
-        yield
-    finally:
-        for module, own in zip(drops, rates, strict=True):
-            module.p = own
-
-
-@contextlib.contextmanager
 def same_dropout(tagger: nn.Module, seed: int) -> Iterator[None]:
     """Within it dropout draws the same masks for the same seed, and outside its stream is where it was."""
     gpus = sorted({parameter.device.index or 0 for parameter in tagger.parameters() if parameter.device.type == "cuda"})

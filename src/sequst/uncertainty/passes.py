@@ -9,10 +9,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sequst.errors import UsageError
-from sequst.tagger.accel.cpu_forward import Lean
+from sequst.tagger.accel.cpu_forward import CpuForward
 from sequst.tagger.accel.dropout_masks import Masks
 from sequst.tagger.accel.forward import Forward
-from sequst.tagger.accel.varlen_forward import Packed
+from sequst.tagger.accel.layers import Layers
+from sequst.tagger.accel.varlen_forward import VarlenForward
 from sequst.tagger.batches import Batch
 from sequst.tagger.encoders.transformer import states_of_words
 from sequst.tagger.tagger import Tagger
@@ -27,19 +28,19 @@ def mc_passes(tagger: Tagger, forward: Forward, batch: Batch, passes: int, seed:
 
     With `last_layers`, only so many layers and the head drop out: faster, and an approximation. See `require_layers`.
     """
-    known = tagger.encoder.known_layers() if last_layers else None
+    known = Layers.of(tagger.encoder) if last_layers else None
     if known is not None and last_layers == len(known.layers):
         last_layers = 0  # then the embeddings may as well
-    if forward.packed is not None:
-        return _packed_passes(tagger, forward.packed, batch, passes, seed, last_layers)
-    if forward.lean is not None:
-        return _lean_passes(tagger, forward.lean, batch, passes, seed, last_layers)
+    if forward.varlen is not None:
+        return _varlen_passes(tagger, forward.varlen, batch, passes, seed, last_layers)
+    if forward.cpu is not None:
+        return _cpu_passes(tagger, forward.cpu, batch, passes, seed, last_layers)
     return _plain_passes(tagger, batch, passes, seed, last_layers)
 
 
 def require_layers(tagger: Tagger, last_layers: int) -> None:
     """An error where the encoder has not so many layers, or none that are known."""
-    known = tagger.encoder.known_layers()
+    known = Layers.of(tagger.encoder)
     if last_layers and known is None:
         raise UsageError(f"{last_layers} last layers: encoders like BERT, RoBERTa and MPNet alone have known ones; use 0")
     if known is not None and not 0 <= last_layers <= len(known.layers):
@@ -47,24 +48,26 @@ def require_layers(tagger: Tagger, last_layers: int) -> None:
 
 
 def _plain_passes(tagger: Tagger, batch: Batch, passes: int, seed: int, last_layers: int) -> Iterator[Tensor]:
-    known = tagger.encoder.known_layers() if last_layers else None
+    known = Layers.of(tagger.encoder) if last_layers else None
     with mc_dropout(tagger, seed, None if known is None else [*known.last(last_layers), tagger.head]):
         for _ in range(passes):
             yield tagger.head.seen_log_probs(tagger.head.scores(tagger.hidden(batch)), batch.rows).unsqueeze(0)
 
 
-def _lean_passes(tagger: Tagger, lean: Lean, batch: Batch, passes: int, seed: int, last_layers: int) -> Iterator[Tensor]:
-    begun, masks, head = lean.begin(batch, last_layers), Masks(seed), tagger.head
+def _cpu_passes(tagger: Tagger, cpu: CpuForward, batch: Batch, passes: int, seed: int, last_layers: int) -> Iterator[Tensor]:
+    begun, masks, head = cpu.begin(batch, last_layers), Masks(seed), tagger.head
     for done in range(0, passes, TOGETHER):
         count = min(TOGETHER, passes - done)
-        hidden = torch.stack([states_of_words(lean.finish(begun, masks), batch) for _ in range(count)])
+        hidden = torch.stack([states_of_words(cpu.finish(begun, masks), batch) for _ in range(count)])
         yield _log_probs(tagger, batch, masks.drop(head.standardised(hidden), head.dropout.p))
 
 
-def _packed_passes(tagger: Tagger, packed: Packed, batch: Batch, passes: int, seed: int, last_layers: int) -> Iterator[Tensor]:
+def _varlen_passes(
+    tagger: Tagger, varlen: VarlenForward, batch: Batch, passes: int, seed: int, last_layers: int
+) -> Iterator[Tensor]:
     head = tagger.head
     with same_dropout(tagger, seed), torch.autocast(tagger.device.type, enabled=False):
-        for hidden in packed.passes(batch, passes, seed, last_layers):
+        for hidden in varlen.passes(batch, passes, seed, last_layers):
             yield _log_probs(tagger, batch, F.dropout(head.standardised(hidden.float()), head.dropout.p))
 
 

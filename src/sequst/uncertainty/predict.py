@@ -63,7 +63,7 @@ def annotate_with_uncertainty(
 ) -> Iterator[UncertainPrediction]:
     """Predictions one by one, in order; holds two times `chunk` sentences: while those of one are looked at and more are read,
     a thread forms beliefs of the next. The same seed gives the same numbers. With `last_layers` only these drop out."""
-    if Forward(tagger).lean is None:  # its passes change modes and generators, which are not a thread's own
+    if Forward(tagger).cpu is None:  # its passes change modes and generators, which are not a thread's own
         yield from _one_after_the_other(tagger, iter(sentences), passes, seed, chunk, last_layers)
         return
     stream, stopped, precision = iter(sentences), threading.Event(), as_in_this_thread()

@@ -81,7 +81,7 @@ class _Layer(NamedTuple):
     down: Product
 
 
-class Lean:
+class CpuForward:
     """The forward of one model. Its products may be in half precision, all else is not."""
 
     def __init__(self, known: Layers, dtype: torch.dtype = torch.float32) -> None:

@@ -12,16 +12,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+if TYPE_CHECKING:
+    from sequst.tagger.encoders.base import Encoder
+
 SAFE = 2 * 1024 - 32
 """The last thirty-two of the first thousand are read last: from so many lookups on they may be written over."""
 MOST = 4096
 """Beyond it another kernel is taken; on some GPUs from 3,072 on."""
+_FEW = 0.5
+"""Above this fraction of used rows, train the whole table."""
 
 
 class _Part(NamedTuple):
@@ -34,7 +39,7 @@ class _Part(NamedTuple):
     """(V,) where each row of the whole table is in the part; -1 where it is not."""
 
 
-class Lookup(nn.Embedding):
+class SafeEmbedding(nn.Embedding):
     """A table that looks up no more at a time than is safe, where a gradient will be asked for."""
 
     _part: _Part | None = None
@@ -94,7 +99,23 @@ class Lookup(nn.Embedding):
 
 
 def make_safe(model: nn.Module) -> None:
-    """Let all its tables look up as `Lookup` does; what they hold stays as it is."""
+    """Let all its tables look up as `SafeEmbedding` does; what they hold stays as it is."""
     for module in model.modules():
         if type(module) is nn.Embedding:
-            module.__class__ = Lookup
+            module.__class__ = SafeEmbedding
+
+
+def trained_rows(encoder: Encoder, ids: Tensor) -> contextlib.AbstractContextManager[None]:
+    """Within it only the word embeddings of these input ids are trained; learn from no others. Does nothing where most rows are
+    used, or the table is shared with another part of the model."""
+    model: Any = getattr(encoder, "model", None)
+    table: Any = None if model is None else model.get_input_embeddings()
+    weights = [weight for _, weight in encoder.named_parameters(remove_duplicate=False)]
+    alone = isinstance(table, SafeEmbedding) and sum(weight is table.weight for weight in weights) == 1
+    if not alone or not table.weight.requires_grad:
+        return contextlib.nullcontext()
+    always = [encoder.pad_id, encoder.mask_id] + ([] if table.padding_idx is None else [table.padding_idx])
+    rows = torch.unique(torch.cat([ids, torch.tensor(always)]))
+    rows = rows[rows < len(table.weight)]  # a tokenizer may know a mask that its encoder does not
+    few = len(rows) <= _FEW * len(table.weight)
+    return table.narrowed(rows.to(table.weight.device)) if few else contextlib.nullcontext()

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from sequst.tagger.accel.cpu_forward import Lean
-from sequst.tagger.accel.varlen_forward import Packed
+from sequst.tagger.accel.cpu_forward import CpuForward
+from sequst.tagger.accel.layers import Layers
+from sequst.tagger.accel.varlen_forward import VarlenForward
 from sequst.tagger.batches import Batch
 from sequst.tagger.encoders.transformer import states_of_words
 from sequst.tagger.heads import Decoded
@@ -22,33 +23,33 @@ class Forward:
 
     def __init__(self, tagger: Tagger) -> None:
         self._tagger = tagger
-        known = None if tagger.training else tagger.encoder.known_layers()
-        self.lean: Lean | None = None
-        self.packed: Packed | None = None
+        known = None if tagger.training else Layers.of(tagger.encoder)
+        self.cpu: CpuForward | None = None
+        self.varlen: VarlenForward | None = None
         if known is not None and tagger.device.type != "cpu":
-            self.packed = Packed.of(known)
+            self.varlen = VarlenForward.of(known)
         elif known is not None and (dtype := _dtype_of_products()) is not None:
-            self.lean = Lean(known, dtype)
+            self.cpu = CpuForward(known, dtype)
 
     @property
     def token_budget(self) -> int:
         """Sub-words in a batch: enough to fill the machine, few enough to stay in the caches of a CPU."""
         if self._tagger.device.type != "cpu":
-            return 16384 if self.packed is not None else 65536
-        return self.lean.token_budget if self.lean is not None else 1024
+            return 16384 if self.varlen is not None else 65536
+        return self.cpu.token_budget if self.cpu is not None else 1024
 
     @property
     def chunk(self) -> int | None:
         """Sentences to be cut into sub-words at a time, none for all: a GPU computes the first while the CPU cuts the next.
         Where batches are padded, all are sorted by length."""
-        return 2048 if self.packed is not None else None
+        return 2048 if self.varlen is not None else None
 
     def hidden(self, batch: Batch) -> Tensor:
         """(B, W, H): the state of every word."""
-        if self.packed is not None:
-            return self.packed.hidden(batch)
-        if self.lean is not None:
-            return states_of_words(self.lean.finish(self.lean.begin(batch)), batch)
+        if self.varlen is not None:
+            return self.varlen.hidden(batch)
+        if self.cpu is not None:
+            return states_of_words(self.cpu.finish(self.cpu.begin(batch)), batch)
         return self._tagger.hidden(batch)
 
     def decode(self, batch: Batch) -> Decoded:

@@ -17,6 +17,7 @@ from sequst.tagger.accel.kernels import LONGEST, Normed, Site, TrainingKernels
 from sequst.tagger.accel.kernels.available import fused_kernels
 from sequst.tagger.accel.layers import Layer, Layers
 from sequst.tagger.batches import Batch
+from sequst.tagger.encoders.base import Encoder
 
 
 class _Product(NamedTuple):
@@ -60,23 +61,32 @@ class _Common(NamedTuple):
     ones: Tensor  # (layers, 1, N)
 
 
-class Learning:
-    """The forward of one model while it is trained, with copies of the weights, which are to be refreshed when these change."""
+class FusedEncoder:
+    """The forward of one encoder while it is trained, used within this context. It computes with copies of the weights, which
+    must be refreshed after an update; tensors that stand in the place of the weights are noticed by themselves."""
 
-    def __init__(self, known: Layers, kernels: TrainingKernels, dtype: torch.dtype) -> None:
-        self._known, self._kernels, self._dtype = known, kernels, dtype
+    def __init__(self, encoder: Encoder, known: Layers, kernels: TrainingKernels, dtype: torch.dtype) -> None:
+        self._encoder, self._known, self._kernels, self._dtype = encoder, known, kernels, dtype
         self.copies: dict[Tensor, Tensor] = {}
         """In the precision of the products, of each weight that takes part in one."""
         self._copied: list[nn.Linear] = []
         self._layers = [self._prepared(layer, number) for number, layer in enumerate(known.layers)]
+        self._copied_from = self._addresses()
+
+    def __enter__(self) -> None:
+        self._encoder.fused = self
+
+    def __exit__(self, *raised: object) -> None:
+        self._encoder.fused = None
 
     @classmethod
-    def of(cls, known: Layers | None, dtype: torch.dtype = torch.bfloat16) -> Learning | None:
+    def of(cls, encoder: Encoder, dtype: torch.dtype = torch.bfloat16) -> FusedEncoder | None:
         """Where its kernels run; in bf16 or fp32."""
+        known = Layers.of(encoder)
         if known is None or known.base.device.type != "cuda" or not known.gelu or not hasattr(torch.ops.aten.bmm, "dtype"):
             return None
         kernels = fused_kernels(known, dtype)
-        return None if kernels is None else cls(known, kernels.training, dtype)
+        return None if kernels is None else cls(encoder, known, kernels.training, dtype)
 
     def takes(self, batch: Batch) -> bool:
         """Whether it is this forward's to do: rows that are short enough, gradients that are asked for, in this precision."""
@@ -87,11 +97,18 @@ class Learning:
     def refresh(self) -> None:
         """Make the copies equal to the weights, or to what stands in their place."""
         torch._foreach_copy_(list(self.copies.values()), [each.detach() for part in self._copied for each in _both(part)])
+        self._copied_from = self._addresses()
+
+    def _addresses(self) -> list[int]:
+        """Where the weights lie, or what stands in their place."""
+        return [each.data_ptr() for part in self._copied for each in _both(part)]
 
     def states(self, batch: Batch, words: Tensor | None = None) -> Tensor:
         """(B, L, H): of every sub-word, fp32; from these word embeddings where they are given. What is dropped, torch's
         generator decides."""
         device = batch.input_ids.device
+        if self._addresses() != self._copied_from:
+            self.refresh()
         with torch.autocast(device.type, enabled=False):
             embedded = self._known.embeddings(batch.input_ids, words)
             bias = self._known.position_bias(embedded.shape[1], device)

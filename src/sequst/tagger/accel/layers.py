@@ -35,8 +35,9 @@ class Layers(NamedTuple):
     layers: list[Layer]
 
     @classmethod
-    def of(cls, model: nn.Module) -> Layers | None:
-        """Of a `*ForTokenClassification`; none where its architecture is not one of those that are known here."""
+    def of(cls, encoder: nn.Module) -> Layers | None:
+        """Of a pretrained encoder; None where its architecture is not one of those that are known here."""
+        model = getattr(encoder, "model", None)
         base = getattr(model, getattr(model, "base_model_prefix", ""), None)
         kind = type(base).__name__
         if base is None or kind not in (*_ALIKE, _MPNET):

@@ -37,7 +37,7 @@ def on_all_cores(tagger: Tagger, forward: Forward, work: Callable[[T], R], items
     stream, cores = iter(items), torch.get_num_threads()
     first = list(itertools.islice(stream, 2))
     rest = itertools.chain(first, stream)
-    if forward.lean is None:
+    if forward.cpu is None:
         yield from map(work, rest)
         return
 
@@ -46,7 +46,7 @@ def on_all_cores(tagger: Tagger, forward: Forward, work: Callable[[T], R], items
             return work(item)
 
     if len(first) > 1:
-        forward.lean.lay_out()
+        forward.cpu.lay_out()
         keep_heaps()
     if len(first) < 2 or cores < 2:
         yield from map(alone, rest)

@@ -43,7 +43,7 @@ class _Layer(NamedTuple):
     down: tuple[Tensor, Tensor]
 
 
-class Packed:
+class VarlenForward:
     """The forward of one model, with its weights as they are now."""
 
     def __init__(self, known: Layers, kernels: VarlenKernels, dtype: torch.dtype) -> None:
@@ -54,7 +54,7 @@ class Packed:
         ]
 
     @classmethod
-    def of(cls, known: Layers) -> Packed | None:
+    def of(cls, known: Layers) -> VarlenForward | None:
         """Where there is a GPU that its kernels run on, and autocast to half precision; in fp32 it would gain little."""
         if known.base.device.type != "cuda" or not torch.is_autocast_enabled("cuda"):
             return None

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor, nn
 
-from sequst.tagger.accel.layers import Layers
 from sequst.tagger.batches import Batch
 from sequst.tagger.windows import Splitter
 
-
-class Way(contextlib.AbstractContextManager[None]):
-    """A way through an encoder, which it goes within this context, as often as that is entered: its own one here."""
-
-    copies: Mapping[Tensor, Tensor] = MappingProxyType({})
-    """What it computes with in place of weights: the same side by side, or in another precision."""
-
-    def refresh(self) -> None:
-        """Make the copies equal to the weights, after these have changed."""
-
-    def __exit__(self, *raised: object) -> None:
-        """Nothing is to be undone."""
+if TYPE_CHECKING:
+    from sequst.tagger.accel.fused_encoder import FusedEncoder
 
 
 class Encoder(nn.Module):
@@ -40,6 +26,8 @@ class Encoder(nn.Module):
     """What input ids are padded with."""
     mask_id: int
     """The input id that stands for a word which is not to be seen."""
+    fused: FusedEncoder | None = None
+    """A faster forward for training, within its context; it has first derivatives alone."""
 
     def splitter(self, max_length: int, overlap: int) -> Splitter:
         """What cuts sentences into windows that this encoder reads."""
@@ -53,31 +41,9 @@ class Encoder(nn.Module):
         """(B, W, H): the state of every word; from these embeddings where they are given."""
         raise NotImplementedError
 
-    def known_layers(self) -> Layers | None:
-        """Its layers, where there are faster ways through them than its own."""
-        return None
-
-    def narrowed(self, ids: Tensor) -> contextlib.AbstractContextManager[None]:
-        """Within it what the encoder knows of other input ids than these may be left out of what is trained, and stay as it is;
-        learn from no others."""
-        return contextlib.nullcontext()
-
-    @property
-    def is_fast(self) -> bool:
-        """Whether it goes a faster way now, by kernels of Triton."""
-        return False
-
-    def goes_fast(self, batch: Batch) -> bool:
-        """Whether it would go that way with this batch."""
-        return False
-
-    def learning(self, dtype: torch.dtype) -> Way:
-        """A way that may be faster, for the device where the encoder is now, with products in this precision. It has first
-        derivatives alone, backward and forward, and goes by the weights that were there when it was last refreshed."""
-        return Way()
-
-    def refresh(self) -> None:
-        """Let that way, where it is gone now, go by what stands in the place of the weights."""
+    def has_second_derivative(self, batch: Batch) -> bool:
+        """Whether the forward of this batch can be differentiated twice."""
+        return True
 
     def save(self, folder: Path, classifier: nn.Linear) -> None:
         """Write the weights, those of the classifier on top of them, and what it takes to load them again."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,16 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from sequst.errors import SequstError
-from sequst.tagger.accel.embedding import Lookup, make_safe
-from sequst.tagger.accel.fused_encoder import Learning
-from sequst.tagger.accel.layers import Layers
+from sequst.tagger.accel.embedding import make_safe
 from sequst.tagger.batches import Batch
-from sequst.tagger.encoders.base import Encoder, Way
+from sequst.tagger.encoders.base import Encoder
 from sequst.tagger.encoders.pretrained import load_model, load_tokenizer, quiet
 from sequst.tagger.windows import Splitter, SubwordSplitter
-
-_FEW = 0.5
-"""Of more of its rows than this share a table is trained whole."""
 
 
 class Transformer(Encoder):
@@ -43,7 +37,6 @@ class Transformer(Encoder):
         self.classifier = (classifier,)  # in a tuple, and so no part of the module: it is the saved one, for the head to take
         setattr(model, self._classifier_name, nn.Identity())
         make_safe(model)
-        self._learning: Learning | None = None
         self._mask: Callable[[Tensor], Tensor] = lambda mask: mask
         if model.config.model_type == "mpnet":
             from sequst.tagger.accel.mpnet import added_mask, place
@@ -68,46 +61,17 @@ class Transformer(Encoder):
 
     def forward(self, batch: Batch, embeddings: Tensor | None = None) -> Tensor:
         """Of every word the state of its first sub-word."""
-        if self._learning is not None and self.goes_fast(batch):
-            return states_of_words(self._learning.states(batch, embeddings), batch)
+        if self.fused is not None and self._goes_fused(batch):
+            return states_of_words(self.fused.states(batch, embeddings), batch)
         inputs = {"input_ids": batch.input_ids} if embeddings is None else {"inputs_embeds": embeddings}
         states = self.model(attention_mask=self._mask(batch.attention_mask), **inputs).logits  # (B, L, H)
         return states_of_words(states, batch)
 
-    def known_layers(self) -> Layers | None:
-        return Layers.of(self.model)
+    def has_second_derivative(self, batch: Batch) -> bool:
+        return not self._goes_fused(batch)
 
-    def narrowed(self, ids: Tensor) -> contextlib.AbstractContextManager[None]:
-        """Where the word embeddings are a table like any other, which nothing else shares, and few of its rows are in use."""
-        table = self.model.get_input_embeddings()
-        weights = [weight for _, weight in self.named_parameters(remove_duplicate=False)]
-        alone = isinstance(table, Lookup) and sum(weight is table.weight for weight in weights) == 1
-        if not alone or not table.weight.requires_grad:
-            return contextlib.nullcontext()
-        always = [self.pad_id, self.mask_id] + ([] if table.padding_idx is None else [table.padding_idx])
-        rows = torch.unique(torch.cat([ids, torch.tensor(always)]))
-        rows = rows[rows < len(table.weight)]  # a tokenizer may know a mask that its encoder does not
-        few = len(rows) <= _FEW * len(table.weight)
-        return table.narrowed(rows.to(table.weight.device)) if few else contextlib.nullcontext()
-
-    @property
-    def is_fast(self) -> bool:
-        return self._learning is not None
-
-    def goes_fast(self, batch: Batch) -> bool:
-        return self.training and self._learning is not None and self._learning.takes(batch)
-
-    def refresh(self) -> None:
-        if self._learning is not None:
-            self._learning.refresh()
-
-    def learning(self, dtype: torch.dtype) -> Way:
-        way = Learning.of(self.known_layers(), dtype)
-        return Way() if way is None else _Fast(self, way)
-
-    def take_way(self, way: Learning | None) -> None:
-        """Go this way through the layers where it takes a batch, else that of transformers."""
-        self._learning = way
+    def _goes_fused(self, batch: Batch) -> bool:
+        return self.training and self.fused is not None and self.fused.takes(batch)
 
     def save(self, folder: Path, classifier: nn.Linear) -> None:
         identity = getattr(self.model, self._classifier_name)
@@ -118,21 +82,6 @@ class Transformer(Encoder):
         finally:
             setattr(self.model, self._classifier_name, identity)
         self.tokenizer.save_pretrained(folder)
-
-
-class _Fast(Way):
-    def __init__(self, encoder: Transformer, learning: Learning) -> None:
-        self._encoder, self._learning = encoder, learning
-        self.copies = learning.copies
-
-    def refresh(self) -> None:
-        self._learning.refresh()
-
-    def __enter__(self) -> None:
-        self._encoder.take_way(self._learning)
-
-    def __exit__(self, *raised: object) -> None:
-        self._encoder.take_way(None)
 
 
 def states_of_words(states: Tensor, batch: Batch) -> Tensor:

@@ -52,7 +52,6 @@ def write_report(run: Run, summary: Mapping[str, Any], dev: Evaluation | None, t
         scored_on=scored_on,
         reliability=reliability_diagram(scored.reliability) if scored is not None else "",
         samples=_samples(run),
-        rest_learnt=run.settings.selection.rest == "mean",
         weighed=_are_weighed(run),
         hues=_hues(run.labels),
         changed=_changed(run.settings),

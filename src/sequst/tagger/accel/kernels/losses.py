@@ -1,27 +1,26 @@
-"""The losses of a student's step, each a kernel of Triton or two with its gradient: of so few words a loss takes as long as it
-has kernels, and torch makes some 150 of them.
+"""Losses of words, each a Triton kernel or two with its gradient. On few words a loss takes as long as it has kernels, and
+torch makes some 150 of them.
 
-What is computed here, `masked` and `consistency` write down. Importing this needs Triton, which torch brings where it knows a
-GPU.
+The plain forms are in `SoftmaxHead.loss`, `sequst.objectives.masked` and `sequst.objectives.consistency`. Importing this needs
+Triton, which torch brings where it knows a GPU.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
 import triton
 import triton.language as tl
-from torch import Tensor
+from torch import Tensor, nn
 
-from sequst.objectives.consistency import Consistency, GaussianNets
 from sequst.tagger.batches import IGNORED
-from sequst.tagger.heads import Head
 
-_MOST_TAGS, _MOST_ROWS = 512, 4096
-"""What a program sees at once: the scores of a word, and how many words each sentence has."""
+if TYPE_CHECKING:
+    from sequst.tagger.heads import Head
+
 _TILE = 1024
 """Scores that a program takes."""
 _NEVER = 1e30
@@ -37,21 +36,19 @@ def _log_probs(scores, at, known):
 
 @triton.jit(do_not_specialize=["count", "words", "rows", "tags"])
 def _masked(
-    scores, labels, selected, counts, sums, slopes, count, words, rows, tags, tau, log_tau,
-    WORDS: tl.constexpr, TAGS: tl.constexpr, ROWS: tl.constexpr, SOFT: tl.constexpr,
+    scores, labels, selected, weights, counts, sums, slopes, count, words, rows, tags, tau, log_tau,
+    WORDS: tl.constexpr, TAGS: tl.constexpr, ROWS: tl.constexpr, WEIGHED: tl.constexpr,
 ):  # fmt: skip
     place, column, row = tl.program_id(0) * WORDS + tl.arange(0, WORDS), tl.arange(0, TAGS), tl.arange(0, ROWS)
     inside = place < count
     at = place[:, None] * tags + column[None, :]
     known = inside[:, None] & (column < tags)[None, :]
     log_probs = _log_probs(scores, at, known)
-    counted = tl.load(selected + place, mask=inside, other=0) != 0
-    if SOFT:
-        target = tl.load(labels + at, mask=known, other=0.0)
-    else:
-        label = tl.load(labels + place, mask=inside, other=-1)
-        target = tl.where(column[None, :] == label[:, None], 1.0, 0.0)
-        counted = counted & (label >= 0)
+    label = tl.load(labels + place, mask=inside, other=-1)
+    target = tl.where(column[None, :] == label[:, None], 1.0, 0.0)
+    if WEIGHED:
+        target = target * tl.load(weights + place, mask=inside, other=0.0)[:, None]
+    counted = (tl.load(selected + place, mask=inside, other=0) != 0) & (label >= 0)
     sentences = tl.sum((tl.load(counts + row, mask=row < rows, other=0) > 0).to(tl.int32))
     own = tl.load(counts + place // words, mask=inside, other=1)
     share = 1.0 / (tl.maximum(own, 1) * tl.maximum(sentences, 1)).to(tl.float32)
@@ -135,7 +132,7 @@ def _perturb_back(
 
 class _MaskedLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, labels: Tensor, selected: Tensor, tau: float) -> Tensor:
+    def forward(ctx: Any, scores: Tensor, labels: Tensor, selected: Tensor, weights: Tensor | None, tau: float) -> Tensor:
         scores = scores.contiguous()
         rows, words, tags = scores.shape
         tile, block = _tile(tags)
@@ -143,16 +140,17 @@ class _MaskedLoss(torch.autograd.Function):
         sums, slopes = torch.empty(programs, device=scores.device), torch.empty_like(scores)
         bounded = math.isfinite(tau)
         _masked[(programs,)](
-            scores, labels.contiguous(), selected, selected.sum(-1), sums, slopes, rows * words, words, rows, tags,
+            scores, labels.contiguous(), selected, scores if weights is None else weights, selected.sum(-1), sums, slopes,
+            rows * words, words, rows, tags,
             float(tau) if bounded else 1.0, math.log(tau) if bounded else _NEVER,
-            WORDS=tile, TAGS=block, ROWS=triton.next_power_of_2(rows), SOFT=labels.ndim == scores.ndim,
+            WORDS=tile, TAGS=block, ROWS=triton.next_power_of_2(rows), WEIGHED=weights is not None,
         )  # fmt: skip
         ctx.slopes = slopes
         return sums.sum()
 
     @staticmethod
     def backward(ctx: Any, out: Tensor) -> tuple[Tensor | None, ...]:
-        return ctx.slopes * out, None, None, None
+        return ctx.slopes * out, None, None, None, None
 
 
 class _Divergence(torch.autograd.Function):
@@ -207,35 +205,29 @@ def _tile(tags: int) -> tuple[int, int]:
     return max(1, _TILE // block), block
 
 
-def takes(labels: Tensor, tags: int) -> bool:
-    """Whether a batch has few enough rows, and its labels are of few enough tags."""
-    return len(labels) <= _MOST_ROWS and tags <= _MOST_TAGS
-
-
-def masked_loss(scores: Tensor, labels: Tensor, selected: Tensor, tau: float) -> Tensor:
-    """`masked_mean` of the PHCE of labels, hard (B, W), or soft or weighed (B, W, C), under the softmax of scores (B, W, C);
-    with an infinite tau of their cross-entropy."""
-    return _MaskedLoss.apply(scores, labels, selected, tau)  # type: ignore[no-any-return]
+def masked_loss(scores: Tensor, labels: Tensor, selected: Tensor, weights: Tensor | None, tau: float) -> Tensor:
+    """The mean over rows of the mean PHCE of the selected words' labels (B, W), each times its weight (B, W), under the softmax
+    of scores (B, W, C). With an infinite tau it is cross-entropy."""
+    return _MaskedLoss.apply(scores, labels, selected, weights, tau)  # type: ignore[no-any-return]
 
 
 def labelled_loss(scores: Tensor, labels: Tensor) -> Tensor:
     """The mean cross-entropy of the labels (B, W) that are known, under the softmax of scores (B, W, C)."""
-    assert labels.ndim == 2, "soft labels are masked_loss's"
     labels = labels.reshape(1, -1)  # as of one sentence
-    return masked_loss(scores.reshape(1, labels.shape[1], -1), labels, labels != IGNORED, math.inf)
+    return masked_loss(scores.reshape(1, labels.shape[1], -1), labels, labels != IGNORED, None, math.inf)
 
 
-def consistency(
-    hidden: Tensor, words: Tensor, nets: GaussianNets, head: Head, samples: int, generator: torch.Generator
-) -> Consistency:
-    """As that of `consistency`, for a softmax head, with the clean side detached."""
+def gaussian_divergence(
+    hidden: Tensor, words: Tensor, mean: nn.Linear, scale: nn.Linear, head: Head, noise: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(the mean divergence of the marked words (B, W) under noise (K, B, W, H), the mean mu, the mean Sigma), for a softmax
+    head; the clean side is detached."""
     dtype = torch.get_autocast_dtype(hidden.device.type) if torch.is_autocast_enabled(hidden.device.type) else hidden.dtype
     hidden = hidden.contiguous()
     half = hidden.to(dtype)
-    mean, scale = (F.linear(half, net.weight, net.bias) for net in (nets.mean, nets.scale))
-    noise = torch.randn((samples, *hidden.shape), generator=generator, device=generator.device)
-    states, told = _Perturbed.apply(hidden, mean, scale, noise, words, head)
+    mu, sigma = (F.linear(half, net.weight, net.bias) for net in (mean, scale))
+    states, told = _Perturbed.apply(hidden, mu, sigma, noise, words, head)
     total = words.sum()
     loss = _Divergence.apply(head.linear(states), words, total)
     averages = told.sum(1) / (total.clamp(min=1) * hidden.shape[-1])
-    return Consistency(loss, *averages.unbind())
+    return loss, averages[0], averages[1]
