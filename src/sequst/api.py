@@ -24,11 +24,9 @@ from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError, shorten
 from sequst.evaluation.evaluate import Evaluation, evaluate
 from sequst.inputs import STDIN, require_one_stdin
-from sequst.methods.adapt import adapt
 from sequst.methods.registry import Method, find_method
 from sequst.tagger.encoders.pretrained import PACKAGED
-from sequst.tagger.encoders.shape import BILSTM
-from sequst.tagger.encoders.vectors import GLOVE
+from sequst.tagger.encoders.shape import BILSTM, GLOVE
 from sequst.tagger.precision import has_bf16
 from sequst.tagger.save import add_facts
 from sequst.tagger.tagger import Tagger, pick_device
@@ -175,6 +173,8 @@ def _execute(
             if note is not None:
                 progress.note(note)
         if settings.adapt and method.unlabeled:
+            from sequst.methods.adapt import adapt
+
             adapt(run)
         tagger = method.load()(run)
         calibration = None

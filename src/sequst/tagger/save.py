@@ -16,8 +16,8 @@ from sequst.errors import SequstError, UsageError, shorten
 from sequst.files import atomic_folder, atomic_text, read_json, write_json
 from sequst.tagger import capitals, transitions
 from sequst.tagger.encoders.base import Encoder
-from sequst.tagger.encoders.bilstm import SHAPE, BiLstm
 from sequst.tagger.encoders.pretrained import load_tokenizer, loading
+from sequst.tagger.encoders.shape import BILSTM, SHAPE
 from sequst.tagger.encoders.transformer import Transformer
 from sequst.tagger.entity_calibration import EntityCalibration
 from sequst.tagger.heads import HEADS, CrfHead, SoftmaxHead
@@ -130,10 +130,12 @@ def _load_transformer(folder: Path, facts: dict[str, Any]) -> tuple[Encoder, nn.
 
 
 def _load_bilstm(folder: Path, facts: dict[str, Any]) -> tuple[Encoder, nn.Linear, list[str]]:
+    from sequst.tagger.encoders.bilstm import BiLstm
+
     return *BiLstm.load(folder), facts["labels"]
 
 
-_PARTS = {Transformer.kind: _load_transformer, BiLstm.kind: _load_bilstm}
+_PARTS = {Transformer.kind: _load_transformer, BILSTM: _load_bilstm}
 _DEFAULTS = {
     "architecture": Transformer.kind,
     "head": "softmax",

@@ -12,8 +12,6 @@ import torch
 from sequst.errors import UsageError
 from sequst.tagger.batches import Batch, collate
 from sequst.tagger.encoders.shape import BILSTM, BiLstmShape
-from sequst.tagger.encoders.vectors import load_vectors
-from sequst.tagger.encoders.vocabulary import UNKNOWN, Vocabulary
 from sequst.tagger.precision import require_bf16
 from sequst.tagger.tagger import Tagger, pick_device
 from sequst.training.settings import Settings
@@ -61,6 +59,8 @@ def load_encoder(settings: Settings, perturbed: bool = False) -> EncoderFacts:
         for weight in tagger.encoder.state_dict().values():
             digest.update(weight.contiguous().view(torch.uint8).numpy())
     elif settings.bilstm.vectors:  # all else of it is made anew
+        from sequst.tagger.encoders.vectors import load_vectors
+
         vectors = load_vectors(settings.bilstm.vectors)
         digest.update("\n".join(vectors.words).encode())
         digest.update(vectors.table.numpy().tobytes())
@@ -71,6 +71,9 @@ def vectors_note(settings: Settings, text: Sequence[Sequence[str]]) -> str | Non
     """How much of the text the word vectors of a BiLSTM know; nothing where there are none to look into."""
     if settings.encoder != BILSTM or not settings.bilstm.vectors:
         return None
+    from sequst.tagger.encoders.vectors import load_vectors
+    from sequst.tagger.encoders.vocabulary import UNKNOWN, Vocabulary
+
     vocabulary = Vocabulary(load_vectors(settings.bilstm.vectors).words, [])
     known = [vocabulary.id(word) != UNKNOWN for sentence in text for word in sentence]
     share = 100.0 * sum(known) / max(1, len(known))

@@ -15,11 +15,11 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from sequst.tagger.accel.embedding import trained_rows
+from sequst.tagger.accel.layers import Layers
 from sequst.tagger.batches import Batch, collate
 from sequst.tagger.planning import plan
 from sequst.tagger.tagger import Tagger
 from sequst.tagger.windows import Window
-from sequst.training.accel.graphs import RecordedSteps, can_record
 from sequst.training.noise import hide_words
 from sequst.training.objective import Objective
 from sequst.training.progress import Progress, Silent
@@ -141,14 +141,20 @@ class _Loop:
         objective.generator = torch.Generator(accelerator.device)
         self._learners = nn.ModuleDict({"tagger": tagger} | ({"nets": objective.nets} if objective.nets is not None else {}))
         self._learners.to(accelerator.device)
-        recorded = can_record(tagger)
+        recorded = tagger.device.type == "cuda" and Layers.of(tagger.encoder) is not None
         # not prepared by Accelerate, which would remember it, its state and the weights for as long as the run lasts
         self._optimizer = _optimizer(tagger, spec, recorded)
         self._at = _Position.restore(state, self._learners, self._optimizer)
         parts = (tagger, objective, self._learners, self._optimizer, accelerator)
-        most = min(phase.batch_size, len(spec.examples.windows))
-        self._take = (RecordedSteps(*parts, rows=most, tokens=MAX_TOKENS) if recorded else Steps(*parts)).take
+        self._take = self._recorded(parts) if recorded else Steps(*parts).take
         self._begun = self._saved = time.perf_counter()
+
+    def _recorded(self, parts: tuple[Any, ...]) -> Callable[[Batch], StepResult]:
+        """Steps as CUDA graphs."""
+        from sequst.training.accel.graphs import RecordedSteps
+
+        most = min(self._spec.settings.batch_size, len(self._spec.examples.windows))
+        return RecordedSteps(*parts, rows=most, tokens=MAX_TOKENS).take
 
     def run(self) -> PhaseResult:
         at = self._at

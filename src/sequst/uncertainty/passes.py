@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from sequst.errors import UsageError
-from sequst.tagger.accel.cpu_forward import CpuForward
 from sequst.tagger.accel.dropout_masks import Masks
 from sequst.tagger.accel.forward import Forward
 from sequst.tagger.accel.layers import Layers
-from sequst.tagger.accel.varlen_forward import VarlenForward
 from sequst.tagger.batches import Batch
 from sequst.tagger.encoders.transformer import states_of_words
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.mc_dropout import mc_dropout, same_dropout
+
+if TYPE_CHECKING:
+    from sequst.tagger.accel.cpu_forward import CpuForward
+    from sequst.tagger.accel.varlen_forward import VarlenForward
 
 TOGETHER = 5
 """Passes that go through the head at once, which is little work for a lean forward and many steps."""

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from sequst.tagger.accel.cpu_forward import CpuForward
 from sequst.tagger.accel.layers import Layers
-from sequst.tagger.accel.varlen_forward import VarlenForward
 from sequst.tagger.batches import Batch
 from sequst.tagger.encoders.transformer import states_of_words
 from sequst.tagger.heads import Decoded
 from sequst.tagger.precision import has_bf16
 from sequst.tagger.tagger import Tagger
+
+if TYPE_CHECKING:
+    from sequst.tagger.accel.varlen_forward import VarlenForward
 
 
 class Forward:
@@ -27,6 +30,8 @@ class Forward:
         self.cpu: CpuForward | None = None
         self.varlen: VarlenForward | None = None
         if known is not None and tagger.device.type != "cpu":
+            from sequst.tagger.accel.varlen_forward import VarlenForward
+
             self.varlen = VarlenForward.of(known)
         elif known is not None and (dtype := _dtype_of_products()) is not None:
             self.cpu = CpuForward(known, dtype)

@@ -22,11 +22,11 @@ from sequst.errors import SequstError
 from sequst.files import read_json, write_json
 from sequst.tagger.batches import Batch
 from sequst.tagger.encoders.base import Encoder
-from sequst.tagger.encoders.shape import BILSTM, BiLstmShape
+from sequst.tagger.encoders.shape import BILSTM, SHAPE, BiLstmShape
 from sequst.tagger.encoders.vocabulary import UNKNOWN, UNKNOWN_CHARACTER, Vocabulary, WordSplitter
 from sequst.tagger.windows import Splitter
 
-WEIGHTS, SHAPE, VOCABULARY = "model.safetensors", "bilstm.json", "vocabulary.json"
+WEIGHTS, VOCABULARY = "model.safetensors", "vocabulary.json"
 LARGEST, MOST_LAYERS = 100_000, 100
 """Sizes beyond which no saved BiLSTM is believed."""
 _WINDOW = 3

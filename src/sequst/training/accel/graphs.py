@@ -15,9 +15,7 @@ import torch
 from torch import Tensor
 
 from sequst.tagger.accel.fused_encoder import FusedEncoder
-from sequst.tagger.accel.layers import Layers
 from sequst.tagger.batches import Batch, moved
-from sequst.tagger.tagger import Tagger
 from sequst.training.steps import MAX_GRADIENT_NORM, StepResult, Steps
 
 if TYPE_CHECKING:
@@ -26,11 +24,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _PRECISIONS = {"no": torch.float32, "bf16": torch.bfloat16}
-
-
-def can_record(tagger: Tagger) -> bool:
-    """On a GPU, with an encoder whose steps ask the CPU for nothing."""
-    return tagger.device.type == "cuda" and Layers.of(tagger.encoder) is not None
 
 
 class _Recorded(NamedTuple):
