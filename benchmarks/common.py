@@ -20,8 +20,8 @@ import transformers
 from sequst.corpus.generated import generate
 from sequst.corpus.sentence import Sentence
 from sequst.experiments.benchmarks import read_part
+from sequst.tagger.accel.layers import Layers
 from sequst.tagger.encoders.pretrained import load_tokenizer
-from sequst.tagger.encoders.transformer import Transformer
 from sequst.tagger.tagger import Tagger
 
 LABELS = ["O", *(f"{place}-{type_}" for type_ in ("PER", "LOC", "ORG", "MISC") for place in "BI")]
@@ -67,7 +67,7 @@ def encoder(name: str, folder: Path) -> str:
 @contextlib.contextmanager
 def plain_path() -> Iterator[None]:
     """Within it encoders go through transformers' own forward, and training steps kernel by kernel."""
-    with mock.patch.object(Transformer, "known_layers", return_value=None):
+    with mock.patch.object(Layers, "of", return_value=None):
         yield
 
 
