@@ -20,7 +20,7 @@ from sequst.training.progress import Silent
 PEOPLE = ("Anna", "Victoria", "Jordan", "Sofia", "Diego", "Carmen")
 PLACES = ("Oslo", "Lisbon", "Paris", "Lima", "Kyoto", "Ghent")
 PHRASINGS = ("{0} is flying to {1} .", "{0} lost a passport in {1} .", "The audience in {1} loved {0} .")
-SHORT = {"min_steps": 1, "epochs": 0.01, "evaluations": 1}
+SHORT = {"min_steps": 1, "epochs": 0.01}
 
 
 def sentence(phrasing: str, person: str, place: str) -> Sentence:
@@ -45,7 +45,7 @@ def test_planted_wrong_labels_come_first(tiny_encoder: str) -> None:
         assert tags[word] == ("O" if right is None else f"B-{right.type}")
         tags[word] = "O" if given is None else f"B-{given.type}"
         labeled[at] = dataclasses.replace(labeled[at], tags=tuple(tags))
-    phase = {"min_steps": 120, "learning_rate": 3e-3, "head_learning_rate": 3e-3}
+    phase = {"min_steps": 120, "learning_rate": 3e-3}
     found = find_suspects(labeled, folds=2, encoder=tiny_encoder, device="cpu", teacher=phase)
     first = {each.number - 1: (each.alternative, each.given) for each in found[:3]}
     assert first == planted
@@ -118,7 +118,7 @@ def test_a_fold_that_diverges_names_no_folder_that_is_gone(tiny_encoder: str, mo
         return loss(*arguments) * (float("nan") if len(taken) == 9 else 1)
 
     monkeypatch.setattr(Tagger, "loss", blows_up)
-    phase = {"min_steps": 24, "epochs": 1, "evaluations": 4}
+    phase = {"min_steps": 24, "epochs": 1}
     with pytest.raises(SequstError) as stop:
         find_suspects(EASY[:20], folds=2, encoder=tiny_encoder, device="cpu", teacher=phase)
     first, advice = str(stop.value).splitlines()

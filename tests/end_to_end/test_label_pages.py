@@ -21,7 +21,7 @@ from sequst.corpus.generated import generate
 from sequst.tagger.tagger import Tagger, labels_of
 
 HOW_TO = Path(__file__).parent.parent.parent / "docs/how-to"
-SHORT: dict[str, Any] = {"min_steps": 2, "epochs": 0.01, "evaluations": 1}
+SHORT: dict[str, Any] = {"min_steps": 2, "epochs": 0.01}
 FLAGS = [*(f"--set=teacher.{name}={value}" for name, value in SHORT.items()), "--device=cpu"]
 
 

@@ -61,12 +61,13 @@ def test_a_view_of_a_transformers_states_sees_no_state_that_it_must_not_see(chan
 
 @pytest.mark.parametrize("encoder", ["tiny", "bilstm"])
 def test_it_learns_from_unlabelled_batches_in_turn(encoder: str, split: Split, tiny_encoder: str, tmp_path: Path) -> None:
-    short = (
-        {**QUICK, "min_steps": 400, "max_steps": 40}
-        if encoder == "tiny"
-        else {"min_steps": 40, "epochs": 0.1, "evaluations": 2}
-    )
-    options: dict[str, Any] = {"encoder": tiny_encoder if encoder == "tiny" else encoder, "teacher": short, "dev": split.dev}
+    short = {**QUICK, "min_steps": 400, "max_steps": 40} if encoder == "tiny" else {"min_steps": 40, "epochs": 0.1}
+    options: dict[str, Any] = {
+        "encoder": tiny_encoder if encoder == "tiny" else encoder,
+        "teacher": short,
+        "dev": split.dev,
+        "evaluations": 2,
+    }
     alone = train(split.labeled, tmp_path / "alone", **options)
     result = train(
         split.labeled, tmp_path / "run", unlabeled=split.unlabeled[:60], method="cvt", cvt={"weight": 0.1}, **options

@@ -1,50 +1,46 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 import json
+import math
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from sequst.uncertainty.labelling import Labelling
 
-from sequst.api import Result, resume, train
+from sequst.api import Result, overridden, resume, train
 from sequst.corpus.sampling import Split
 from sequst.errors import SequstError, UsageError
+from sequst.evaluation.evaluate import Evaluation, evaluate
+from sequst.methods.pseudo_labels import believe, pseudo_examples
 from sequst.methods.registry import METHODS
 from sequst.methods.self_training import Parts, PseudoLabelledWords
 from sequst.methods.sequst import parts_of
 from sequst.objectives.consistency import GaussianConsistency
-from sequst.objectives.masked import CrossEntropy, HuberisedCrossEntropy, masked_mean
+from sequst.objectives.masked import CROSS_ENTROPY, WordLoss, masked_mean, word_losses
 from sequst.tagger.batches import collate
 from sequst.tagger.heads import Decoded
-from sequst.tagger.tagger import Tagger, labels_of
-from sequst.tagger.transitions import count_transitions
+from sequst.tagger.tagger import Tagger
 from sequst.training.checkpoint import load_state
-from sequst.training.directory import RunDirectory
-from sequst.training.loop import Examples, PhaseResult
+from sequst.training.loop import Examples, PhaseResult, PhaseSpec
 from sequst.training.run import Run
+from sequst.training.settings import Settings
 from sequst.uncertainty.beliefs import Beliefs, form_beliefs
+from sequst.uncertainty.selectors import SampledWords, WeighedOfEachClass
 from tests.test_api import KILLER, metrics, summary
 
-QUICK = {
-    "min_steps": 8,
-    "epochs": 0.1,
-    "evaluations": 2,
-    "learning_rate": 1e-3,
-    "head_learning_rate": 3e-3,
-    "weight_decay": 0.0,
-}
-"""Without decay: else taggers differ already in words that one method trains, which reads other text, and another does not."""
+QUICK = {"min_steps": 8, "epochs": 0.1, "learning_rate": 1e-3}
 OPTIONS: dict[str, Any] = {
+    "evaluations": 2,
+    "head_rate": 3.0,
     "max_rounds": 2,
     "patience": 2,
     "teacher": {**QUICK, "min_steps": 120},
@@ -85,10 +81,6 @@ def test_sequst_with_everything_off_is_sst_bit_for_bit(split: Split, tiny_encode
 def test_every_method_runs_and_records(name: str, split: Split, tiny_encoder: str, tmp_path: Path) -> None:
     result = run(split, tiny_encoder, tmp_path / "run", name, max_rounds=1)
     [line] = rounds_of(result)
-    swapped = run(
-        split, tiny_encoder, tmp_path / "swapped", name, max_rounds=1, **{k: SWAPPED[k] for k in ("teacher", "retune")}
-    )
-    assert not same_weights(swapped.tagger, result.tagger)
     assert line["selected"] == 100
     assert line["error"] > 0
     assert (line["selected_error"] == line["error"]) is (name in ("sst", "metast", "without-selection"))
@@ -122,122 +114,70 @@ def test_the_student_of_the_best_round_can_be_kept(split: Split, tiny_encoder: s
     assert scored.summary["dev_f1"] == max([first["teacher_f1"], *(line["student_f1"] for line in rounds)])
 
 
-@pytest.mark.parametrize("head", ["softmax", "crf"])
-def test_several_teachers_weigh_successions_where_one_does(
-    split: Split, tiny_encoder: str, tmp_path: Path, head: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[Labelling] = []
-
-    class Watched(Run):
-        def labelling(self, *given: Any) -> Labelling:
-            seen.append(super().labelling(*given))
-            return seen[-1]
-
-    monkeypatch.setattr("sequst.api.Run", Watched)
-    run(split, tiny_encoder, tmp_path / "run", "sst", max_rounds=1, head=head, ensemble={"teachers": 2})
-    counted = count_transitions((sentence.tags or () for sentence in split.labeled), labels_of(split.labeled))
-    assert dict(seen[0].transitions) == (counted if head == "softmax" else {})  # a CRF has transitions of its own
-
-
-@pytest.mark.parametrize("teachers", [1, 2])
-def test_doubtful_entities_are_not_learnt(split: Split, tiny_encoder: str, tmp_path: Path, teachers: int) -> None:
-    options: dict[str, Any] = {"max_rounds": 1, "keep_rounds": True, "ensemble": {"teachers": teachers}}
-    runs = {
-        way: run(split, tiny_encoder, tmp_path / way, "sequst", selection={"doubtful": way}, **options)
-        for way in ("kept", "dropped", "outside")
-    }
-    beliefs = {way: Beliefs.from_file(each.path / "rounds/1/beliefs/beliefs.npz") for way, each in runs.items()}
-    selected = {way: RunDirectory(each.path).selection(1) for way, each in runs.items()}
-    doubtful = beliefs["dropped"].doubtful
-    assert doubtful is not None
-    assert beliefs["kept"].doubtful is None
-    assert beliefs["outside"].doubtful is None
-    labels, outside = beliefs["kept"].labels, runs["kept"].tagger.labels.index("O")
-    assert 0 < doubtful.sum() < (labels != outside).sum()
-    assert (labels[doubtful] != outside).all()
-    assert (beliefs["dropped"].labels == labels).all()
-    assert (selected["dropped"] == selected["kept"] & ~doubtful).all()
-    assert (selected["kept"] & doubtful).any()
-    assert (beliefs["outside"].labels == np.where(doubtful, outside, labels)).all()
-    with pytest.raises(UsageError, match=r"selection\.doubtful=dropped needs a dev set: name one with --dev"):
-        run(split, tiny_encoder, tmp_path / "no dev", "sequst", selection={"doubtful": "dropped"}, dev=None, **options)
-    plain = run(split, tiny_encoder, tmp_path / "sst", "sst", selection={"doubtful": "dropped"}, **options)
-    assert Beliefs.from_file(plain.path / "rounds/1/beliefs/beliefs.npz").doubtful is None  # it takes all words
-
-
 @pytest.fixture
 def taught(monkeypatch: pytest.MonkeyPatch) -> list[Examples]:
     """What students are given to learn from now on."""
     seen: list[Examples] = []
-    kept = Run.pseudo_examples
 
-    def pseudo_examples(self: Run, *arguments: Any, **options: Any) -> Examples:
-        seen.append(kept(self, *arguments, **options))
+    def watched(*arguments: Any) -> Examples:
+        seen.append(pseudo_examples(*arguments))
         return seen[-1]
 
-    monkeypatch.setattr(Run, "pseudo_examples", pseudo_examples)
+    monkeypatch.setattr("sequst.methods.self_training.pseudo_examples", watched)
     return seen
 
 
-def test_labelled_sentences_can_be_mixed_in(split: Split, tiny_encoder: str, tmp_path: Path, taught: list[Examples]) -> None:
-    options: dict[str, Any] = {"max_rounds": 1, "mix_labeled": True}
-    for kind in ("hard", "mean"):
-        run(split, tiny_encoder, tmp_path / kind, "sequst", pseudo_labels=kind, selection={"selector": "sampled"}, **options)
-    run(split, tiny_encoder, tmp_path / "weighed", "sequst", selection={"selector": "weighed"}, **options)
-    hard, mean, weighed = taught
-    for soft in (mean, weighed):
-        assert all(np.sum(row) == 1.0 for labels in soft.labels[-len(split.labeled) :] for row in labels)
-    labelled = len(split.labeled)
-    names = Tagger.load(tmp_path / "hard" / "model").labels
-    for sentence, labels, soft in zip(split.labeled, hard.labels[-labelled:], mean.labels[-labelled:], strict=True):
-        truth = [names.index(tag) for tag in sentence.tags or ()]
-        assert list(labels) == truth
-        assert [list(row).index(1.0) for row in soft] == truth  # type: ignore[arg-type]
-    assert hard.selected is not None
-    assert all(all(counted) for counted in hard.selected[-labelled:])
-    assert len(hard.labels) == 60 + labelled
-
-
-@pytest.mark.parametrize("selection", [{"selector": "weighed"}, {}])
-def test_words_are_weighed(
-    split: Split, tiny_encoder: str, tmp_path: Path, taught: list[Examples], selection: dict[str, str]
-) -> None:
-    """Each word's label, as much as its confidence and certainty say, by default beside others with the same label; the loss of
-    a batch is the weighed one."""
-    result = run(split, tiny_encoder, tmp_path / "run", "sequst", max_rounds=1, selection=selection, keep_rounds=True)
+def test_words_are_weighed(split: Split, tiny_encoder: str, tmp_path: Path, taught: list[Examples]) -> None:
+    """Each word as much as its confidence and certainty say beside others with the same label; labels stay integers, and the
+    loss of a batch is the weighted one."""
+    result = run(split, tiny_encoder, tmp_path / "run", "sequst", max_rounds=1, keep_rounds=True)
     beliefs = Beliefs.from_file(result.path / "rounds/1/beliefs/beliefs.npz")
-    trusted = (beliefs.confidence * beliefs.certainty).astype(np.float64)
+    scores = (beliefs.confidence * beliefs.certainty).astype(np.float64)
     [examples] = taught
-    labels = np.concatenate(examples.labels)
-    assert (labels.argmax(-1) == beliefs.labels).all()
-    groups = np.zeros_like(beliefs.labels) if selection else beliefs.labels
-    means = np.array([trusted[groups == group].mean() for group in groups])
-    assert labels.sum(-1) == pytest.approx(trusted / means, rel=1e-5)
-    assert ((labels > 0).sum(-1) == 1).all()
+    assert examples.weights is not None
+    assert np.concatenate(examples.labels).tolist() == beliefs.labels.tolist()
+    means = np.array([scores[beliefs.labels == label].mean() for label in beliefs.labels])
+    assert np.concatenate(examples.weights) == pytest.approx(scores / means, rel=1e-5)
     [_, line] = result.summary["history"]
     assert line["selected"] == 100.0
     assert line["selected_entity_error"] < line["entity_error"]  # wrong ones weigh less
     tagger = result.tagger
     batch = examples.batch([0, 1, 2], tagger)
-    hard = dataclasses.replace(batch, labels=batch.labels.argmax(-1))  # type: ignore[union-attr]
-    for loss in (CrossEntropy(), HuberisedCrossEntropy(13.0)):
+    assert batch.labels is not None
+    assert batch.weights is not None
+    for loss in (CROSS_ENTROPY, WordLoss(13.0)):
         found, _ = PseudoLabelledWords(loss).loss(tagger, batch)
-        each = loss(tagger(hard), hard.labels, 1.0) * batch.labels.sum(-1)  # type: ignore[arg-type, union-attr]
+        each = batch.weights * word_losses(tagger(batch), batch.labels, loss.tau)
         assert found.item() == pytest.approx(masked_mean(each, batch.selected).item(), rel=1e-5)
 
 
-def test_soft_labels_carry_what_the_teacher_doubts(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
-    results = {
-        kind: run(split, tiny_encoder, tmp_path / kind, "sst", max_rounds=1, dev=None, pseudo_labels=kind, keep_rounds=True)
-        for kind in ("hard", "soft", "mean")
-    }
-    beliefs = {kind: Beliefs.from_file(result.path / "rounds/1/beliefs/beliefs.npz") for kind, result in results.items()}
-    assert beliefs["hard"].probabilities is None
-    assert not beliefs["soft"].information_gain.any()  # SST asks for no pass; the mean of the passes needs them
-    assert beliefs["mean"].information_gain.any()
-    assert all(np.array_equal(beliefs["hard"].labels, other.labels) for other in beliefs.values())
-    assert not same_weights(results["hard"].tagger, results["soft"].tagger)
-    assert not same_weights(results["soft"].tagger, results["mean"].tagger)
+def test_the_dev_set_is_scored_once_for_each_evaluation(
+    split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scored: list[int] = []
+
+    def watched(tagger: Tagger, sentences: Any) -> Evaluation:
+        scored.append(len(sentences))
+        return evaluate(tagger, sentences)
+
+    monkeypatch.setattr("sequst.training.run.evaluate", watched)
+    result = run(split, tiny_encoder, tmp_path / "run", "sst", max_rounds=1)
+    assert len(scored) == 3 * OPTIONS["evaluations"]  # teacher, student and re-tuning, and nothing beside
+    assert result.summary["history"][0]["teacher_f1"] is not None
+
+
+def test_settings_become_parts(split: Split, tiny_encoder: str) -> None:
+    labels = ["O", *(f"{letter}-{type_}" for type_ in "ABCDE" for letter in "BI")]
+
+    def of(**options: Any) -> Parts:
+        return parts_of(SimpleNamespace(settings=overridden(Settings(), options, "test"), labels=labels))  # type: ignore[arg-type]
+
+    assert of().loss == WordLoss(tau=1.25 * 11, warmup=0.3)  # five types have 11 tags
+    assert of(robust={"tau": 7.0, "warmup": 0.6}).loss == WordLoss(tau=7.0, warmup=0.6)
+    assert of(robust={"loss": "cross-entropy"}).loss == CROSS_ENTROPY
+    assert of(gcr={"weight": 0.0}).regulariser is None
+    assert of(selection={"selector": "sampled", "share": 0.3, "power": 2.0}).selector == SampledWords(2.0, "both", 0.3)
+    assert of().selector == WeighedOfEachClass()
 
 
 def test_a_new_student_learns_with_cross_entropy_first(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
@@ -246,10 +186,9 @@ def test_a_new_student_learns_with_cross_entropy_first(split: Split, tiny_encode
     batch = collate(windows, [0], tagger.pad_id, [[0, 1, 2]])
     assert batch.labels is not None
     tau = 2.0  # an untrained head gives every tag about a third, which is below 1/2
-    losses = (CrossEntropy(), HuberisedCrossEntropy(tau))
-    plain, robust = (masked_mean(loss(tagger(batch), batch.labels, 0.0), batch.selected) for loss in losses)
+    plain, robust = (masked_mean(word_losses(tagger(batch), batch.labels, each), batch.selected) for each in (math.inf, tau))
     assert plain != robust
-    learning = PseudoLabelledWords(HuberisedCrossEntropy(tau, warmup=0.3))
+    learning = PseudoLabelledWords(WordLoss(tau, warmup=0.3))
     found = []
     for step in (0, 29, 30, 90):
         learning.begin_step(step, 100)
@@ -257,61 +196,30 @@ def test_a_new_student_learns_with_cross_entropy_first(split: Split, tiny_encode
     assert found == [plain, plain, robust, robust]
 
 
-class Watched(Run):
-    """A run that keeps the parts its method makes of its settings."""
-
-    parts: list[Parts]
-
-    def beliefs(self, *arguments: Any, **options: Any) -> Beliefs:
-        self.__class__.parts.append(parts_of(self))
-        return super().beliefs(*arguments, **options)
-
-
-def test_settings_become_parts(split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sequst.api.Run", Watched)
-    Watched.parts = []
-    run(split, tiny_encoder, tmp_path / "a", "sequst", max_rounds=1)
-    run(
-        split, tiny_encoder, tmp_path / "b", "sequst", max_rounds=1, robust={"tau": 7.0, "warmup": 0.6}, gcr={"start": "random"}
-    )
-    usual, other = Watched.parts
-    assert usual.loss == HuberisedCrossEntropy(tau=1.25 * 11, warmup=0.3)  # five types have 11 tags
-    assert other.loss == HuberisedCrossEntropy(tau=7.0, warmup=0.6)
-    tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-X", "I-X"], seed=1)
-    for parts, start in ((usual, 1.0), (other, 0.0)):
-        assert parts.regulariser is not None
-        bias = parts.regulariser(tagger, 3).nets.mean.bias.mean().item()
-        assert bias == pytest.approx(start, abs=0.1)
-
-
 def test_the_consistency_term_draws_nothing_from_dropout(split: Split, tiny_encoder: str) -> None:
     """Without noise the two sides are the same, dropout or not, and the stream of dropout is where it was."""
     tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-X", "I-X"], seed=1).train()
     tagger.head.dropout.p = 0.5
     batch = collate(tagger.splitter.windows([("one", "two", "three")]), [0], tagger.pad_id, [[0, 1, 2]])
-    part = GaussianConsistency(32, 1, weight=1.0, samples=3, prior=0.0, start="identity", detach=True, selected_only=False)
+    part = GaussianConsistency(32, weight=1.0, samples=3, prior=0.0)
     torch.nn.init.zeros_(part.nets.scale.bias)
-    part.begin_epoch(1)
     hidden = tagger.hidden(batch)
     before = torch.get_rng_state()
-    predict = functools.partial(tagger.log_probs, batch=batch, dropout=False)
-    loss, _ = part(hidden, batch.owned, batch.selected, predict)
+    loss, _ = part(hidden, batch.owned, tagger.head, batch.rows, torch.Generator().manual_seed(1))
     assert loss.item() == pytest.approx(0.0, abs=1e-7)
     assert torch.equal(before, torch.get_rng_state())
     tagger.eval()
-    assert torch.equal(predict(hidden), tagger.log_probs(hidden, batch))
+    assert torch.equal(tagger.log_probs(hidden, batch, dropout=False), tagger.log_probs(hidden, batch))
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, first: float, rounds: list[tuple[float, float]]) -> None:
     """Dev scores as told: of the first teacher, then of student and teacher of each round."""
-    monkeypatch.setattr(Run, "dev_f1", lambda self, tagger: first)
     kept = Run.train
 
-    def train(self: Run, *arguments: Any, **options: Any) -> Any:
-        outcome, (round_, name) = kept(self, *arguments, **options), arguments[-2:]
-        if round_:
-            outcome.dev_f1 = rounds[round_ - 1][name == "retune"]
-        return outcome
+    def train(self: Run, tagger: Tagger, spec: PhaseSpec) -> PhaseResult:
+        result = kept(self, tagger, spec)
+        result.dev_f1 = rounds[spec.round - 1][spec.name == "retune"] if spec.round else first
+        return result
 
     monkeypatch.setattr(Run, "train", train)
 
@@ -355,7 +263,7 @@ def test_the_last_round_that_has_not_broken_down_is_kept(
     assert (result.summary["rounds"], result.summary["kept_round"]) == (3, kept)
 
 
-MANY: dict[str, Any] = {"ensemble": {"teachers": 2, "students": 2, "memory": 0.25}, "keep_rounds": True, "valid_tags": False}
+MANY: dict[str, Any] = {"ensemble": {"teachers": 2, "students": 2}, "keep_rounds": True, "valid_tags": False}
 
 
 def test_several_teachers_and_students(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
@@ -367,13 +275,12 @@ def test_several_teachers_and_students(split: Split, tiny_encoder: str, tmp_path
         tagger.load_state_dict(load_state(result.path / "rounds" / place / "done.pt")["tagger"])
         taggers[place] = tagger.eval()
     means = {place: _mean(tagger, split, round_) for place, tagger in taggers.items() for round_ in [int(place[0]) + 1]}
-    first = (means["0/teacher"] + means["0/teacher-2"]) / 2
-    second = 0.75 * (means["1/retune"] + means["1/retune-2"]) / 2 + 0.25 * first
-    for beliefs, plain in ((found[1], first), (found[2], second)):
-        assert beliefs.probabilities is not None
-        assert np.abs(beliefs.probabilities - plain).max() < 0.2  # other masks, and three passes each
-        assert np.abs(beliefs.probabilities - plain).mean() < 0.02
-        assert beliefs.labels.tolist() == beliefs.probabilities.argmax(-1).tolist()
+    plain = {1: (means["0/teacher"] + means["0/teacher-2"]) / 2, 2: (means["1/retune"] + means["1/retune-2"]) / 2}
+    for round_, beliefs in found.items():
+        assert beliefs.probabilities is None  # labels have been made of them
+        expected = np.take_along_axis(plain[round_], beliefs.labels[:, None], -1)[:, 0]
+        assert np.abs(beliefs.confidence - expected).mean() < 0.03  # other masks, and three passes each
+        assert (beliefs.labels == plain[round_].argmax(-1)).mean() > 0.95
     history = result.summary["history"]
     assert [line["member"] in (1, 2) for line in history] == [True] * 3
     kept = history[result.summary["kept_round"]]
@@ -388,9 +295,9 @@ def _mean(tagger: Tagger, split: Split, seed: int) -> np.ndarray[Any, Any]:
     return beliefs.probabilities
 
 
-def test_one_of_each_and_no_memory_is_the_plain_method(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+def test_one_of_each_is_the_plain_method(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
     plain = run(split, tiny_encoder, tmp_path / "a", "sst", max_rounds=1, dev=None)
-    alone = {"teachers": 1, "students": 1, "memory": 0.0}
+    alone = {"teachers": 1, "students": 1}
     one = run(split, tiny_encoder, tmp_path / "b", "sst", max_rounds=1, dev=None, ensemble=alone)
     two = run(split, tiny_encoder, tmp_path / "c", "sst", max_rounds=1, dev=None, ensemble={"teachers": 2})
     assert same_weights(plain.tagger, one.tagger)
@@ -398,120 +305,15 @@ def test_one_of_each_and_no_memory_is_the_plain_method(split: Split, tiny_encode
     assert not same_weights(plain.tagger, two.tagger)
 
 
-def test_words_can_be_drawn_anew_in_every_epoch(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
-    counted: list[list[list[bool]]] = []
-
-    class Watched(Run):
-        def renewed(self, *arguments: Any) -> Examples:
-            examples = super().renewed(*arguments)
-            assert examples.selected is not None
-            counted.append(examples.selected)
-            return examples
-
-    drawn = {"selector": "sampled", "each_epoch": True}
-    options = {"max_rounds": 1, "selection": drawn, "mix_labeled": True, "keep_rounds": True}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sequst.api.Run", Watched)
-        run(split, tiny_encoder, tmp_path / "run", "sequst", **options)
-    assert len(counted) >= 2
-    assert all(len(each) == 60 + len(split.labeled) for each in counted)
-    assert all(all(words) for each in counted for words in each[60:])
-    assert counted[0] != counted[1]
-    assert [sum(words) for words in counted[0]] == [sum(words) for words in counted[1]]
-
-
-@pytest.mark.parametrize("each_epoch", [False, True])
-def test_what_is_not_selected_can_be_learnt_as_the_passes_see_it(
-    each_epoch: bool, split: Split, tiny_encoder: str, tmp_path: Path
-) -> None:
-    seen: list[Examples] = []
-
-    class Watched(Run):
-        def pseudo_examples(self, *arguments: Any, **options: Any) -> Examples:
-            seen.append(super().pseudo_examples(*arguments, **options))
-            return seen[-1]
-
-        def renewed(self, *arguments: Any) -> Examples:
-            seen.append(super().renewed(*arguments))
-            return seen[-1]
-
-    selection = {"selector": "sampled", "rest": "mean", "each_epoch": each_epoch}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sequst.api.Run", Watched)
-        result = run(split, tiny_encoder, tmp_path / "run", "sequst", max_rounds=1, keep_rounds=True, selection=selection)
-    beliefs = Beliefs.from_file(result.path / "rounds/1/beliefs/beliefs.npz")
-    selected = np.load(result.path / "rounds/1/beliefs/selected.npy")
-    assert beliefs.probabilities is not None
-    assert 0 < selected.sum() < len(selected)
-    targets = np.concatenate(seen[0].labels)
-    assert np.array_equal(targets[~selected], beliefs.probabilities[~selected])
-    assert np.array_equal(targets[selected], np.eye(targets.shape[1])[beliefs.labels[selected]])
-    assert all(all(words) for examples in seen for words in examples.selected or ())
-    assert (len(seen) > 1) == each_epoch
-    assert "were learnt as MC dropout sees them" in (result.path / "report.html").read_text(encoding="utf-8")
-    for examples in seen[1:]:  # as many have their label alone, but others of them
-        hard = np.concatenate(examples.labels).max(-1) == 1
-        assert abs(hard.sum() - (targets.max(-1) == 1).sum()) < 0.05 * len(hard)
-        assert not np.array_equal(np.concatenate(examples.labels), targets)
-
-
-def test_sst_selects_all_and_leaves_no_rest(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"max_rounds": 1, "dev": None, "keep_rounds": True}
-    plain, asked = (
-        run(split, tiny_encoder, tmp_path / rest, "sst", selection={"selector": "top", "rest": rest}, **options)
-        for rest in ("dropped", "mean")
-    )
-    assert same_weights(plain.tagger, asked.tagger)
-    assert Beliefs.from_file(asked.path / "rounds/1/beliefs/beliefs.npz").probabilities is None  # which nobody asked for
-    assert plain.summary["settings_hash"] == asked.summary["settings_hash"]
-
-
-@pytest.mark.parametrize("source", ["labeled", "text"])
-def test_entities_are_swapped_in_every_epoch_after_the_first(
-    source: str, split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A teacher's for labelled ones, a student's for those of the unlabelled sentences too, where that is asked for."""
-    seen: dict[str, list[list[list[int]]]] = {"teacher": [], "retune": []}
-    labelled: set[int] = set()
-
-    class Watched(Run):
-        def train(self, tagger: Tagger, examples: Examples, *rest: Any, renew: Any = None, **more: Any) -> PhaseResult:
-            if (name := rest[3]) in seen:
-                seen[name] += [[window.ids for window in renew(epoch).windows] for epoch in (1, 2, 3, 4, 1)]
-                labelled.update(piece for window in examples.windows for piece in window.ids)
-            return super().train(tagger, examples, *rest, renew=renew, **more)
-
-    monkeypatch.setattr("sequst.api.Run", Watched)
-    options = {"max_rounds": 1, "swap_from": source, **{name: SWAPPED[name] for name in seen}}
-    run(split, tiny_encoder, tmp_path / "run", "sequst", **options)
-    for first, second, *_, again in seen.values():
-        assert first == again != second
-    known, found = ({piece for epoch in seen[name] for ids in epoch for piece in ids} for name in ("teacher", "retune"))
-    assert known <= labelled
-    assert (found <= labelled) == (source == "labeled")
-
-
-def test_swapping_changes_what_is_learnt(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"max_rounds": 1, "dev": None}
-    results = [
-        run(split, tiny_encoder, tmp_path / str(share), "sst", retune={**QUICK, "min_steps": 16, "swap": share}, **options)
-        for share in (0.0, 0.5)
-    ]
-    assert len({result.summary["settings_hash"] for result in results}) == 2
-    assert not same_weights(*(result.tagger for result in results))
-
-
 @pytest.mark.parametrize("dev", [True, False])
 def test_a_student_that_breaks_down_does_not_take_the_run_along(
     dev: bool, split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = Run.beliefs
-
-    def all_o_from_round_three(self: Run, teachers: list[Tagger], round_: int, *rest: Any, **options: Any) -> Beliefs:
-        beliefs = kept(self, teachers, round_, *rest, **options)
+    def all_o_from_round_three(run: Run, teachers: list[Tagger], round_: int, **options: Any) -> Beliefs:
+        beliefs = believe(run, teachers, round_, **options)
         return dataclasses.replace(beliefs, labels=np.zeros_like(beliefs.labels)) if round_ == 3 else beliefs
 
-    monkeypatch.setattr(Run, "beliefs", all_o_from_round_three)
+    monkeypatch.setattr("sequst.methods.self_training.believe", all_o_from_round_three)
     options: dict[str, Any] = {} if dev else {"dev": None}
     result = run(split, tiny_encoder, tmp_path / "run", "sst", max_rounds=4, patience=4, keep_rounds=True, **options)
     assert result.summary["rounds"] == 2
@@ -527,7 +329,7 @@ def test_a_student_that_diverges_does_not_take_the_run_along(
 ) -> None:
     Split(split.labeled, split.dev, split.unlabeled[:30], 5, "sentences", 12).save(tmp_path / "data")
     inputs = [f"--{role}={tmp_path / 'data' / role}.conll" for role in ("labeled", "unlabeled", "dev")]
-    settings = flags({**OPTIONS, "student": {**QUICK, "learning_rate": 1e30, "head_learning_rate": 1e30}})
+    settings = flags({**OPTIONS, "student": {**QUICK, "learning_rate": 1e30}})
     output = tmp_path / "a run"
     done = sequst("train", *inputs, f"--encoder={tiny_encoder}", "--method=sst", f"--output={output}", *settings)
     assert done.returncode == 0, done.stderr
@@ -604,9 +406,6 @@ MOMENTS = {
 }
 
 
-SWAPPED = {**OPTIONS, **{name: {**OPTIONS[name], "swap": 0.5} for name in ("teacher", "retune")}}
-
-
 def flags(options: dict[str, Any], prefix: str = "") -> list[str]:
     found: list[str] = []
     for name, value in options.items():
@@ -622,7 +421,7 @@ def whole(split: Split, tiny_encoder: str, tmp_path_factory: pytest.TempPathFact
     data = folder / "data"
     train(
         data / "labeled.conll", folder / "run", unlabeled=data / "unlabeled.conll", dev=data / "dev.conll",
-        encoder=tiny_encoder, method="sequst", checkpoint_seconds=0, **SWAPPED,
+        encoder=tiny_encoder, method="sequst", checkpoint_seconds=0, **OPTIONS,
     )  # fmt: skip
     return folder
 
@@ -632,7 +431,7 @@ def test_a_killed_run_ends_the_same(moment: str, whole: Path, tiny_encoder: str,
     place, count, about = MOMENTS[moment]
     data, output = whole / "data", tmp_path / "run"
     inputs = [f"--{role}={data / role}.conll" for role in ("labeled", "unlabeled", "dev")]
-    settings = flags({**SWAPPED, "checkpoint_seconds": 0})
+    settings = flags({**OPTIONS, "checkpoint_seconds": 0})
     command = ["train", *inputs, f"--encoder={tiny_encoder}", "--method=sequst", f"--output={output}", *settings]
     killed = subprocess.run(
         [sys.executable, "-c", KILLER, place, str(count), about, *command], capture_output=True, check=False

@@ -19,7 +19,7 @@ from sequst.tagger.accel.layers import Layers
 from sequst.tagger.batches import collate
 from sequst.tagger.encoders.transformer import Transformer
 from sequst.tagger.tagger import Tagger, labels_of
-from sequst.training.settings import Settings, Vat
+from sequst.training.settings import Settings
 from sequst.uncertainty.mc_dropout import same_dropout
 from tests.methods.test_self_training import QUICK, metrics, same_weights
 from tests.tagger.accel import plain_training_kernels as plain_learning
@@ -27,8 +27,12 @@ from tests.tagger.accel import plain_training_kernels as plain_learning
 
 @pytest.mark.parametrize("head", ["softmax", "crf"])
 @pytest.mark.parametrize("method", ["vat", "seqvat"])
-def test_it_learns_beside_the_labelled_words(method: str, head: str, split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+def test_it_learns_beside_the_labelled_words(
+    method: str, head: str, split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sequst.training.loop.WEIGHT_DECAY", 0.0)  # else words that the text alone has would decay
     options: dict[str, Any] = {
+        "evaluations": 2,
         "encoder": tiny_encoder,
         "head": head,
         "teacher": {**QUICK, "min_steps": 100},
@@ -82,7 +86,7 @@ def test_by_the_fast_way_it_is_the_same(method: str, split: Split, tiny_encoder:
     """That of a GPU, in plain kernels and without dropout: the loss of a step and its gradients."""
     apart: list[Divergence] = []
     monkeypatch.setattr(seqvat_module, "adversarial", lambda run, each: apart.append(each))
-    run: Any = SimpleNamespace(settings=Settings(vat=Vat(entropy=0.1)), data=SimpleNamespace(unlabeled=split.unlabeled[:40]))
+    run: Any = SimpleNamespace(settings=Settings(), data=SimpleNamespace(unlabeled=split.unlabeled[:40]))
     seqvat_module.seqvat(run)
     found = []
     for fast in (False, True):
@@ -93,7 +97,7 @@ def test_by_the_fast_way_it_is_the_same(method: str, split: Split, tiny_encoder:
                 module.p = 0.0
         known = Layers.of(tagger.encoder)
         assert known is not None
-        way = FusedEncoder(model, known, plain_learning, torch.float32)
+        way = FusedEncoder(tagger.encoder, known, plain_learning, torch.float32)
         taken = 0
 
         def states(*inputs: Any, way: FusedEncoder = way) -> torch.Tensor:
@@ -103,8 +107,7 @@ def test_by_the_fast_way_it_is_the_same(method: str, split: Split, tiny_encoder:
 
         monkeypatch.setattr(way, "states", states)
         monkeypatch.setattr(way, "takes", lambda batch: True)
-        tagger.encoder.take_way(way if fast else None)
-        monkeypatch.setattr(Transformer, "is_fast", False)  # the loss of labelled words needs Triton for it
+        tagger.encoder.fused = way if fast else None
         objective = LabelledAndAdversarial(run, tagger, word_divergence if method == "vat" else apart[0])
         objective.begin_step(3, 10)
         windows = tagger.splitter.windows([s.words for s in split.labeled])
@@ -190,13 +193,3 @@ def test_an_encoder_that_takes_no_embeddings_is_refused_before_a_run_is_made(
         train(split.labeled, tmp_path / "run", unlabeled=split.unlabeled[:20], method="seqvat", **options)
     assert not (tmp_path / "run").exists()
     train(split.labeled, tmp_path / "run", **options)
-
-
-def test_labelled_words_come_first(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"encoder": tiny_encoder, "teacher": {**QUICK, "min_steps": 20}, "dev": split.dev}
-    alone = train(split.labeled, tmp_path / "alone", **options)
-    found = train(split.labeled, tmp_path / "run", unlabeled=split.unlabeled[:20], method="vat", vat={"warmup": 0.5}, **options)
-    lines = [[line for line in metrics(result.path) if line["phase"] == "teacher"] for result in (alone, found)]
-    assert lines[0][0]["loss"] == lines[1][0]["loss"]
-    assert "adversarial" not in lines[1][0]
-    assert lines[1][1]["adversarial"] > 0

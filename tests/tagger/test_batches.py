@@ -36,17 +36,25 @@ def test_sorting_leaves_little_padding() -> None:
         assert padded <= 1.15 * sum(lengths)
 
 
-def test_soft_labels_stand_where_their_window_owns_the_word() -> None:
+def test_weights_stand_where_their_window_owns_the_word_and_travel_with_the_batch() -> None:
     windows = [
         Window(sentence=0, first=0, ids=[2, 7, 8, 3], heads=[1, 2], owned=(0, 1)),
         Window(sentence=0, first=1, ids=[2, 8, 9, 9, 3], heads=[1, 2], owned=(0, 2)),
     ]
-    soft = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]], dtype=np.float32)
-    batch = collate(windows, [1, 0], pad=0, labels=[soft], selected=[[True, False, True]])
-    assert batch.labels is not None
-    expected = torch.tensor([[[0.2, 0.8], [0.5, 0.5]], [[0.9, 0.1], [0.0, 0.0]]])
-    assert torch.equal(batch.labels, expected)
+    weights = np.array([0.5, 1.5, 2.0], dtype=np.float32)
+    batch = collate(windows, [1, 0], pad=0, labels=[[5, 6, 7]], selected=[[True, False, True]], weights=[weights])
+    assert batch.weights is not None
+    assert batch.weights.tolist() == [[1.5, 2.0], [0.5, 0.0]]
     assert batch.selected.tolist() == [[False, True], [True, False]]
+    grown = batch.padded(3, 6, 0)
+    assert grown.weights is not None
+    assert grown.weights[:2, :2].tolist() == batch.weights.tolist()
+    assert grown.weights.sum() == batch.weights.sum()
+    other = collate(windows, [1, 0], pad=0, labels=[[5, 6, 7]], weights=[2 * weights]).padded(3, 6, 0)
+    grown.fill(other)
+    assert torch.equal(grown.weights, other.weights)  # type: ignore[arg-type]
+    assert torch.equal(batch.to(torch.device("cpu")).weights, batch.weights)  # type: ignore[arg-type]
+    assert collate(windows, [0], pad=0).weights is None
 
 
 def test_collate_by_hand() -> None:

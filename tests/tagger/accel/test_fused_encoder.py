@@ -178,26 +178,19 @@ class _States(nn.Module):
         return self._way.states(batch)
 
 
-def test_it_goes_by_what_stands_in_place_of_the_weights_once_refreshed(model: Any) -> None:
+def test_it_goes_by_what_stands_in_place_of_the_weights(model: Any) -> None:
     batch = batch_of((9, 4))
     without_dropout(model)
     model.train()
     way = learning_of(model)
     before = way.states(batch)
     others = {f"model.{name}": weight + 0.01 * torch.randn_like(weight) for name, weight in model.named_parameters()}
-
-    class Refreshed(_States):
-        def forward(self, batch: Batch) -> Tensor:
-            self._way.refresh()
-            return super().forward(batch)
-
-    found = torch.func.functional_call(Refreshed(model, way), others, (batch,))
+    found = torch.func.functional_call(_States(model, way), others, (batch,))
     inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
     expected = torch.func.functional_call(model, {name[6:]: each for name, each in others.items()}, (), inputs).logits
     there = batch.attention_mask.bool()
     torch.testing.assert_close(found[there], expected[there], atol=2e-5, rtol=1e-5)
     assert not torch.allclose(found, before, atol=1e-3)
-    way.refresh()
     assert torch.equal(way.states(batch), before)
 
 
@@ -231,21 +224,25 @@ def test_an_encoder_goes_another_way_only_where_it_is_told_to(tiny_encoder: str)
         return len(taken) > before
 
     assert not goes(True)
-    encoder.take_way(way)
+    encoder.fused = way
     assert goes(True)
+    assert not encoder.has_second_derivative(batch)
     assert not goes(False)
+    assert encoder.has_second_derivative(batch)
     embeddings = tagger.embeddings(batch)
     assert goes(True, embeddings=embeddings)
     assert taken == [None, embeddings]
     way.takes = lambda batch: False
     assert not goes(True)
-    encoder.take_way(None)
+    encoder.fused = None
     way.takes = lambda batch: True
     assert not goes(True)
-    within = encoder.learning(torch.bfloat16)
-    for _ in range(2):  # as often as it is entered; here there is no faster way
-        with within:
-            assert not goes(True)
+    known = Layers.of(encoder)
+    assert known is not None
+    with FusedEncoder(encoder, known, plain_learning, torch.float32) as nothing:
+        assert nothing is None
+        assert encoder.fused is not None
+    assert encoder.fused is None
 
 
 def test_kernels_are_tried_before_they_are_relied_on() -> None:
