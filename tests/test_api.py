@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 import torch
 import transformers
-import yaml
 
 import sequst
 from sequst import api as running
@@ -35,7 +34,7 @@ from sequst.training.run import Run
 from sequst.training.settings import Settings
 from sequst.training.steps import StepResult, Steps
 
-SHORT = {"min_steps": 24, "epochs": 1, "evaluations": 4, "learning_rate": 1e-3}
+SHORT = {"min_steps": 24, "epochs": 1, "learning_rate": 1e-3}
 
 
 class Heard(Silent):
@@ -69,7 +68,7 @@ def files(split: Split, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_directory_has_what_it_says(files: Path, tiny_encoder: str, tmp_path: Path) -> None:
     sources = {"dev": files / "dev.conll", "test": files / "unlabeled.conll"}
-    result = train(files / "labeled.conll", tmp_path / "run", **sources, encoder=tiny_encoder, teacher=SHORT)
+    result = train(files / "labeled.conll", tmp_path / "run", **sources, encoder=tiny_encoder, teacher=SHORT, evaluations=4)
     left = {path.name for path in (tmp_path / "run").iterdir()}
     assert left - {".lock"} == {"settings.yaml", "run.json", "inputs", "metrics.jsonl", "model", "report.html", "summary.json"}
     assert [line["step"] for line in metrics(tmp_path / "run")] == [6, 12, 18, 24]
@@ -81,8 +80,10 @@ def test_a_run_directory_has_what_it_says(files: Path, tiny_encoder: str, tmp_pa
 
 
 def test_sentences_from_python_and_files_give_the_same(files: Path, split: Split, tiny_encoder: str, tmp_path: Path) -> None:
-    from_files = train(files / "labeled.conll", tmp_path / "a", dev=files / "dev.conll", encoder=tiny_encoder, teacher=SHORT)
-    from_lists = train(split.labeled, tmp_path / "b", dev=split.dev, encoder=tiny_encoder, teacher=SHORT)
+    from_files = train(
+        files / "labeled.conll", tmp_path / "a", dev=files / "dev.conll", encoder=tiny_encoder, teacher=SHORT, evaluations=4
+    )
+    from_lists = train(split.labeled, tmp_path / "b", dev=split.dev, encoder=tiny_encoder, teacher=SHORT, evaluations=4)
     assert from_files.summary["dev_f1"] == from_lists.summary["dev_f1"]
     first, second = from_files.tagger.state_dict(), from_lists.tagger.state_dict()
     assert all(torch.equal(first[name], second[name]) for name in first)
@@ -107,7 +108,9 @@ def test_the_command_is_told_however_it_was_begun(program: str, is_ours: bool, m
 
 def test_another_seed_gives_other_weights(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
     first, second = (
-        train(split.labeled, tmp_path / str(seed), encoder=tiny_encoder, teacher=SHORT, seed=seed).tagger.state_dict()
+        train(
+            split.labeled, tmp_path / str(seed), encoder=tiny_encoder, teacher=SHORT, evaluations=4, seed=seed
+        ).tagger.state_dict()
         for seed in (1, 2)
     )
     assert not torch.equal(first["head.linear.weight"], second["head.linear.weight"])
@@ -153,7 +156,7 @@ MOMENTS = {
     "while writing the report": ("sequst.files:_sync", 1, "report.html"),
     "before the summary": ("sequst.training.directory:RunDirectory.finish", 1, ""),
 }
-FLAGS = [f"--set=teacher.{name}={value}" for name, value in SHORT.items()]
+FLAGS = ["--set=evaluations=4", *(f"--set=teacher.{name}={value}" for name, value in SHORT.items())]
 
 
 def command(files: Path, encoder: str, output: Path) -> list[str]:
@@ -175,6 +178,7 @@ def whole(files: Path, tiny_encoder: str, tmp_path_factory: pytest.TempPathFacto
         encoder=tiny_encoder,
         checkpoint_seconds=0,
         teacher=SHORT,
+        evaluations=4,
     )
     return output
 
@@ -228,20 +232,9 @@ def test_nothing_is_made_where_something_is_wrong(split: Split, tiny_encoder: st
         assert not (tmp_path / "run").exists(), options
 
 
-def test_a_run_of_an_earlier_version_goes_on_as_it_began(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
-    quick = {"min_steps": 4, "epochs": 0.1}
-    result = train(split.labeled, tmp_path / "run", dev=split.dev, encoder=tiny_encoder, teacher=quick)
-    path = result.path / "settings.yaml"
-    kept = yaml.safe_load(path.read_text())
-    assert [kept.pop(name) for name in ("transitions", "capitals", "abstain")] == [1.0, 0.0, True]
-    path.write_text(yaml.safe_dump(kept))
-    settings = RunDirectory(result.path).settings()
-    assert (settings.transitions, settings.capitals, settings.abstain) == (0.0, 0.0, False)
-
-
 def test_changed_data_is_noticed_on_resuming(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
     split.save(tmp_path / "data")
-    train(tmp_path / "data" / "labeled.conll", tmp_path / "run", encoder=tiny_encoder, teacher=SHORT)
+    train(tmp_path / "data" / "labeled.conll", tmp_path / "run", encoder=tiny_encoder, teacher=SHORT, evaluations=4)
     (tmp_path / "run" / "summary.json").unlink()
     (tmp_path / "data" / "labeled.conll").write_text("other B-X\n")
     with pytest.raises(SequstError, match="has changed since the run began"):
@@ -249,7 +242,7 @@ def test_changed_data_is_noticed_on_resuming(split: Split, tiny_encoder: str, tm
 
 
 def test_two_processes_do_not_share_a_run(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
-    train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT)
+    train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT, evaluations=4)
     (tmp_path / "run" / "summary.json").unlink()
     first = RunDirectory.open(tmp_path / "run")
     first.lock()
@@ -268,12 +261,14 @@ def test_of_two_runs_that_begin_together_one_is_refused(
 
     def late(settings: Any, *more: Any, **options: Any) -> Any:
         monkeypatch.setattr(running, "load_encoder", kept)
-        train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT, seed=1)  # the other one overtakes
+        train(
+            split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT, evaluations=4, seed=1
+        )  # the other one overtakes
         return kept(settings, *more, **options)
 
     monkeypatch.setattr(running, "load_encoder", late)
     with pytest.raises(UsageError, match="holds a run already"):
-        train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT, seed=2)
+        train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT, evaluations=4, seed=2)
     assert resume(tmp_path / "run").summary["seed"] == 1
 
 
@@ -281,14 +276,14 @@ def test_a_relative_encoder_is_found_again(
     split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(Path(tiny_encoder).parent)
-    train(split.labeled, tmp_path / "run", encoder="tiny", teacher=SHORT)
+    train(split.labeled, tmp_path / "run", encoder="tiny", teacher=SHORT, evaluations=4)
     (tmp_path / "run" / "summary.json").unlink()
     monkeypatch.chdir(tmp_path)
     assert not resume(tmp_path / "run").was_finished
 
 
 def test_a_run_directory_may_be_moved(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
-    before = train(split.labeled, tmp_path / "run", dev=split.dev, encoder=tiny_encoder, teacher=SHORT).summary
+    before = train(split.labeled, tmp_path / "run", dev=split.dev, encoder=tiny_encoder, teacher=SHORT, evaluations=4).summary
     (tmp_path / "run" / "summary.json").unlink()
     (tmp_path / "run").rename(tmp_path / "elsewhere")
     assert untimed(resume(tmp_path / "elsewhere").summary) == untimed(before)
@@ -309,7 +304,7 @@ def test_a_loss_that_is_not_finite_leaves_the_last_good_tagger(
     with pytest.raises(
         SequstError, match=r"phase teacher of round 0: the loss is not finite at step 9 of 24(.|\n)*learning_rate=0.00025"
     ):
-        train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT)
+        train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT, evaluations=4)
     assert len(Tagger.load(tmp_path / "run" / "rounds" / "0" / "teacher" / "last-good").predict("We play").tags) == 2
 
 
@@ -336,34 +331,6 @@ def test_a_full_disk_leaves_nothing_half_written_and_the_run_resumable(
     assert (run / "model" / "model.safetensors").read_bytes() == (whole / "model" / "model.safetensors").read_bytes()
 
 
-def test_a_phase_that_another_version_began(
-    split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One that trained the vectors of all words."""
-
-    class Interrupted(Exception):
-        pass
-
-    class Earlier(LabelledWords):
-        reads_batch_alone = False
-
-        def begin_step(self, step: int, steps: int) -> None:
-            if step == 12:
-                raise Interrupted
-
-    monkeypatch.setattr("sequst.methods.finetune.LabelledWords", Earlier)
-    with pytest.raises(Interrupted):
-        train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT, checkpoint_seconds=0)
-    monkeypatch.undo()
-    state = tmp_path / "run" / "rounds" / "0" / "teacher" / "state.pt"
-    with pytest.raises(
-        SequstError, match=f"{state}: phase teacher of round 0 was begun by another version.*\n.*delete the file"
-    ):
-        resume(tmp_path / "run")
-    state.unlink()
-    assert resume(tmp_path / "run").summary
-
-
 def two_phases(run: Run) -> Tagger:
     """A method that trains twice and records between."""
     tagger = run.new_tagger(0, "teacher")
@@ -378,7 +345,7 @@ def test_what_a_method_records_between_phases_is_neither_lost_nor_doubled(
     split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Method, "load", lambda self: two_phases)
-    train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT, keep_rounds=True)
+    train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT, evaluations=4, keep_rounds=True)
     before = metrics(tmp_path / "run")
     assert [line.get("note", line.get("step")) for line in before] == [6, 12, 18, 24, "between"] * 2
     (tmp_path / "run" / "summary.json").unlink()
@@ -389,7 +356,7 @@ def test_what_a_method_records_between_phases_is_neither_lost_nor_doubled(
 
 def test_another_encoder_is_noticed_on_resuming(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
     shutil.copytree(tiny_encoder, tmp_path / "encoder")
-    train(split.labeled, tmp_path / "run", encoder=str(tmp_path / "encoder"), teacher=SHORT)
+    train(split.labeled, tmp_path / "run", encoder=str(tmp_path / "encoder"), teacher=SHORT, evaluations=4)
     (tmp_path / "run" / "summary.json").unlink()
     torch.manual_seed(1)
     config = transformers.AutoConfig.from_pretrained(tiny_encoder)
@@ -401,7 +368,7 @@ def test_another_encoder_is_noticed_on_resuming(split: Split, tiny_encoder: str,
 def test_another_machine_is_told_on_resuming(
     split: Split, tiny_encoder: str, tmp_path: Path, sequst: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT)
+    train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT, evaluations=4)
     (tmp_path / "run" / "summary.json").unlink()
     facts = json.loads((tmp_path / "run" / "run.json").read_text())
     (tmp_path / "run" / "run.json").write_text(json.dumps({**facts, "torch": "1.0", "precision": "bf16", "threads": 3}))
@@ -441,7 +408,9 @@ def test_pipes_are_kept_like_standard_input(files: Path, tiny_encoder: str, tmp_
         os.mkfifo(tmp_path / role)
         writers.append(threading.Thread(target=(tmp_path / role).write_bytes, args=((files / name).read_bytes(),)))
         writers[-1].start()
-    result = train(tmp_path / "labeled", tmp_path / "run", test=tmp_path / "test", encoder=tiny_encoder, teacher=SHORT)
+    result = train(
+        tmp_path / "labeled", tmp_path / "run", test=tmp_path / "test", encoder=tiny_encoder, teacher=SHORT, evaluations=4
+    )
     for writer in writers:
         writer.join()
     assert result.summary["test"]["sentences"] == 25
@@ -450,7 +419,7 @@ def test_pipes_are_kept_like_standard_input(files: Path, tiny_encoder: str, tmp_
 
 
 def test_one_sentence_is_enough(write: Callable[..., Path], tiny_encoder: str, tmp_path: Path) -> None:
-    result = train(write("one.conll", "Oslo B-place\n"), tmp_path / "run", encoder=tiny_encoder, teacher=SHORT)
+    result = train(write("one.conll", "Oslo B-place\n"), tmp_path / "run", encoder=tiny_encoder, teacher=SHORT, evaluations=4)
     assert len(result.tagger.predict("We play in Oslo").tags) == 4
 
 
@@ -577,7 +546,9 @@ def test_a_dataset_of_the_hub_is_kept_with_the_run(
     names = {role: DataFile(f"someone/ner#{name}", "datasets") for role, name in (("unlabeled", "raw"), ("dev", "validation"))}
     files = {**names, "test": names["dev"]}
     labeled = DataFile("someone/ner#train", "datasets")
-    result = train(labeled, tmp_path / "run", **files, method="finetune", encoder=tiny_encoder, device="cpu", teacher=SHORT)
+    result = train(
+        labeled, tmp_path / "run", **files, method="finetune", encoder=tiny_encoder, device="cpu", teacher=SHORT, evaluations=4
+    )
     assert asked == ["someone/ner"] * 4
     assert result.summary["labeled_sentences"] == len(split.labeled)
     assert result.summary["dev_set"].startswith("9 sentences of someone/ner#validation")
@@ -595,7 +566,9 @@ def test_a_dataset_of_the_hub_is_kept_with_the_run(
 def test_a_split_of_a_saved_dataset(splits: Any, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     splits.save_to_disk(str(tmp_path / "saved"))
     monkeypatch.chdir(tmp_path)
-    result = train("saved#train", "run", dev="saved#validation", encoder=tiny_encoder, device="cpu", teacher=SHORT)
+    result = train(
+        "saved#train", "run", dev="saved#validation", encoder=tiny_encoder, device="cpu", teacher=SHORT, evaluations=4
+    )
     assert result.summary["dev_set"].startswith("9 sentences of saved#validation")
     assert Path(json.loads(Path("run/run.json").read_text())["files"]["labeled"]["path"]) == tmp_path / "saved#train"
 
@@ -615,6 +588,15 @@ def test_a_name_that_the_hub_does_not_have(tiny_encoder: str, tmp_path: Path, mo
 def test_labelled_sentences_of_the_test_set_are_told_when_it_is_read(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
     progress = Heard()
     for name, test in (("shared", [*split.labeled[:3], *split.unlabeled[:5]]), ("own", split.unlabeled[:5])):
-        train(split.labeled, tmp_path / name, test=test, progress=progress, encoder=tiny_encoder, device="cpu", teacher=SHORT)
+        train(
+            split.labeled,
+            tmp_path / name,
+            test=test,
+            progress=progress,
+            encoder=tiny_encoder,
+            device="cpu",
+            teacher=SHORT,
+            evaluations=4,
+        )
     [told] = (note for note in progress.heard if note.startswith("warning"))
     assert told.startswith(f"warning: 3 of the {len(split.labeled)} labelled sentences are in the test set too: its score")

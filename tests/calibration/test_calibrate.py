@@ -76,13 +76,21 @@ def test_little_evidence_moves_it_little() -> None:
 
 
 OPTIMISM = Settings().calibration_shift
-SHORT = {"min_steps": 120, "epochs": 1, "evaluations": 2, "learning_rate": 1e-3, "head_learning_rate": 3e-3}
+SHORT = {"min_steps": 120, "epochs": 1, "learning_rate": 1e-3}
 
 
 @pytest.fixture(scope="module", params=["softmax", "crf"])
 def pair(request: pytest.FixtureRequest, split: Split, tiny_encoder: str, tmp_path_factory: Any) -> tuple[Result, Result]:
     folder = tmp_path_factory.mktemp(request.param)
-    options = {"dev": split.dev, "encoder": tiny_encoder, "teacher": SHORT, "head": request.param, "abstain": False}
+    options = {
+        "dev": split.dev,
+        "encoder": tiny_encoder,
+        "teacher": SHORT,
+        "head": request.param,
+        "abstain": False,
+        "head_rate": 3.0,
+        "evaluations": 2,
+    }
     plain, calibrated = (train(split.labeled, folder / f"{each}", calibrate=each, **options) for each in (False, True))
     return plain, calibrated
 
@@ -188,7 +196,7 @@ def test_nothing_found_leaves_nothing_out() -> None:
 
 
 def test_training_ends_with_what_to_leave_out(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"dev": split.dev, "encoder": tiny_encoder, "teacher": SHORT}
+    options: dict[str, Any] = {"dev": split.dev, "encoder": tiny_encoder, "teacher": SHORT, "head_rate": 3.0, "evaluations": 2}
     all_, abstaining = (train(split.labeled, tmp_path / f"{each}", abstain=each, **options) for each in (False, True))
     found = abstaining.summary["calibration"]
     assert 0.0 < found["threshold"] < 0.5
@@ -203,7 +211,7 @@ def test_training_ends_with_what_to_leave_out(split: Split, tiny_encoder: str, t
         assert sorted([*after.entities, *after.left_out], key=lambda each: each.start) == before.entities
     shown = Tagger.load(abstaining.path / "model", min_confidence=0.0).predict(split.unlabeled[:300])
     assert [each.tags for each in shown] == [each.tags for each in everything]  # type: ignore[union-attr]
-    without_dev = train(split.labeled, tmp_path / "no dev", encoder=tiny_encoder, teacher=SHORT)
+    without_dev = train(split.labeled, tmp_path / "no dev", encoder=tiny_encoder, teacher=SHORT, head_rate=3.0)
     assert without_dev.tagger.entity_calibration == EntityCalibration()
 
 
@@ -215,7 +223,7 @@ def test_what_is_left_out_is_told(split: Split, tiny_encoder: str) -> None:
     tagger.entity_calibration = EntityCalibration(types=(("X", -20.0),), threshold=1e-4)
     told = describe_abstention(tagger, split.dev)
     assert told is not None
-    assert f"of {len(found.types)} in the dev set {found.types.count('X')}, all of type X among them" in told
+    assert f"{found.types.count('X')} of {len(found.types)} on the dev set, among them every X" in told
 
 
 def test_too_few_entities_say_nothing(split: Split, tiny_encoder: str) -> None:
@@ -228,7 +236,15 @@ def test_too_few_entities_say_nothing(split: Split, tiny_encoder: str) -> None:
 
 def test_a_dev_set_that_is_too_small_is_told(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
     progress = Heard()
-    result = train(split.labeled, tmp_path / "run", dev=split.dev[:3], encoder=tiny_encoder, teacher=SHORT, progress=progress)
+    result = train(
+        split.labeled,
+        tmp_path / "run",
+        dev=split.dev[:3],
+        encoder=tiny_encoder,
+        teacher=SHORT,
+        head_rate=3.0,
+        progress=progress,
+    )
     assert result.summary["calibration"] is None
     assert TOO_FEW in progress.heard
     assert result.tagger.entity_calibration == EntityCalibration()

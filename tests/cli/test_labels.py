@@ -17,7 +17,7 @@ from sequst.tagger.tagger import Tagger, labels_of
 
 Cli = Callable[..., Any]
 Write = Callable[..., Path]
-SHORT = ["--set=teacher.min_steps=2", "--set=teacher.epochs=0.01", "--set=teacher.evaluations=1", "--device=cpu"]
+SHORT = ["--set=teacher.min_steps=2", "--set=teacher.epochs=0.01", "--set=evaluations=1", "--device=cpu"]
 
 
 @pytest.fixture(scope="module")

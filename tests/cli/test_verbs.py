@@ -18,14 +18,14 @@ from sequst.corpus.sampling import Split
 
 Cli = Callable[..., Any]
 Write = Callable[..., Path]
-SHORT = ["--set=teacher.min_steps=4", "--set=teacher.epochs=0.1", "--set=teacher.evaluations=1"]
+SHORT = ["--set=teacher.min_steps=4", "--set=teacher.epochs=0.1", "--set=evaluations=1"]
 
 
 @pytest.fixture(scope="module")
 def model(split: Split, tiny_encoder: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tagger of the tiny encoder that has learnt enough to find something."""
     run = tmp_path_factory.mktemp("model") / "run"
-    phase = {"min_steps": 150, "learning_rate": 3e-3, "head_learning_rate": 3e-3, "evaluations": 1}
+    phase = {"min_steps": 150, "learning_rate": 3e-3}
     train([*split.labeled, *split.unlabeled[:100]], run, encoder=tiny_encoder, teacher=phase)
     return run / "model"
 

@@ -22,7 +22,7 @@ from sequst.corpus.sampling import sample
 from sequst.experiments.cells import Cell
 from sequst.experiments.engines import ENGINES, Ended, Job
 from sequst.tagger.precision import has_bf16
-from sequst.training.settings import Ensemble, Phase, Settings
+from sequst.training.settings import Ensemble, PhaseSettings, Settings, StudentSettings
 
 REPOSITORY = Path(__file__).parent.parent.parent
 EXTRAS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
@@ -47,7 +47,7 @@ SHELL: dict[str, Callable[[list[str], int], list[str]]] = {
 """What other commands make of the rows of files, in a way that a test can know."""
 GIVEN = ["--labeled", "labeled.conll", "--dev", "dev.conll", "--output", "run"]
 ONE = Ensemble(teachers=1)
-QUICK = Phase(min_steps=3, epochs=0.01, evaluations=1, learning_rate=1e-3, head_learning_rate=3e-3, batch_size=4)
+QUICK = PhaseSettings(min_steps=3, epochs=0.01, learning_rate=1e-3, batch_size=4)
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
@@ -86,7 +86,7 @@ def folder(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -
     def located(settings: Settings) -> Settings:
         encoder = settings.encoder if settings.encoder == "bilstm" else tiny_encoder
         teacher = dataclasses.replace(QUICK, min_steps=60)
-        phases = {"teacher": teacher, "student": QUICK, "retune": QUICK, "adaptation": QUICK}
+        phases = {"teacher": teacher, "student": StudentSettings(**dataclasses.asdict(QUICK)), "retune": QUICK}
         quick = dataclasses.replace(settings, encoder=encoder, max_rounds=1, device="cpu", ensemble=ONE, **phases)
         return kept(dataclasses.replace(quick, uncertainty=dataclasses.replace(quick.uncertainty, passes=2)))
 

@@ -17,7 +17,7 @@ from sequst.experiments.grid import run_grid
 from sequst.experiments.recipe import load_cells
 from sequst.experiments.results import KEYS, key_of, read_results
 
-SHORT = "teacher.min_steps=4 teacher.epochs=0.1 teacher.evaluations=1"
+SHORT = "teacher.min_steps=4 teacher.epochs=0.1 evaluations=1"
 
 
 def run_cells(cells: list[Cell], data: Path, output: Path, jobs: int = 1) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ from sequst.experiments.grid import Told, run_grid
 from sequst.experiments.results import KEYS, read_results
 from sequst.files import lock
 
-SHORT = "teacher.min_steps=2 teacher.epochs=0.1 teacher.evaluations=1"
+SHORT = "teacher.min_steps=2 teacher.epochs=0.1 evaluations=1"
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +192,7 @@ def test_what_the_time_does_not_suffice_for_is_left(data: Path, tmp_path: Path, 
 
 
 def test_the_limit_stops_what_is_running(data: Path, tmp_path: Path) -> None:
-    long = cell(3, "teacher.min_steps=100000 teacher.evaluations=1")
+    long = cell(3, "teacher.min_steps=100000 evaluations=1")
     begun = time.monotonic()
     outcome = run_grid([long], data, tmp_path / "r.jsonl", commit="c", device="cpu", limit_seconds=8)
     assert time.monotonic() - begun < 40

@@ -26,7 +26,7 @@ def data(make_benchmark: Callable[..., Path]) -> Path:
 
 
 def cell(seed: int, steps: int = 2, more: str = "") -> Cell:
-    recipe = f"teacher.min_steps={steps} teacher.epochs=0.1 teacher.evaluations=1 {more}".strip()
+    recipe = f"teacher.min_steps={steps} teacher.epochs=0.1 evaluations=1 {more}".strip()
     return Cell("g", "ours", seed, recipe=recipe, encoder="bilstm", shots=2)
 
 

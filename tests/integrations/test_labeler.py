@@ -19,7 +19,7 @@ from sequst.tagger.prediction import Prediction
 from sequst.tagger.tagger import Tagger
 from sequst.training.configure import nested
 
-QUICK = {"min_steps": 60, "epochs": 0.1, "evaluations": 2, "learning_rate": 1e-3, "head_learning_rate": 3e-3}
+QUICK = {"min_steps": 60, "epochs": 0.1, "learning_rate": 1e-3}
 SETTINGS: dict[str, Any] = {
     "teacher": QUICK, "student": QUICK, "retune.min_steps": 8, "retune.epochs": 0.1, "max_rounds": 1, "uncertainty.passes": 2,
 }  # fmt: skip

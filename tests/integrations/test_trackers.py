@@ -20,7 +20,7 @@ from sequst.integrations.trackers import AcceleratedTracker, make_tracker
 Cli = Callable[..., Any]
 Seen = dict[str, list[tuple[int, float]]]
 """Of every name the steps and the values."""
-SHORT = {"min_steps": 4, "epochs": 0.1, "evaluations": 2}
+SHORT = {"min_steps": 4, "epochs": 0.1}
 
 
 def numbers_of(run: Path) -> Seen:

@@ -121,11 +121,11 @@ def test_by_the_fast_way_they_are_the_same(
         tagger = going_fast(head, dropout=False)
         if not fast:
             assert isinstance(tagger.encoder, Transformer)
-            tagger.encoder.take_way(None)
+            tagger.encoder.fused = None
         taken = calls_of(FusedEncoder, "states", monkeypatch)
         batch = examples_of(tagger, split.dev[:6]).batch([0, 1, 2, 3, 4, 5], tagger)
         weigher = weigher_of(tagger, split, warmup=0.0, rate=0.5, first_order=first_order)
-        objective = PseudoLabelledWords(CrossEntropy(), weigher=weigher)
+        objective = PseudoLabelledWords(CROSS_ENTROPY, weigher=weigher)
         objective.begin_step(3, 10)
         loss, told = objective.loss(tagger, batch)
         loss.backward()  # type: ignore[no-untyped-call]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.methods.test_self_training import MOMENTS, SWAPPED, flags
+from tests.methods.test_self_training import MOMENTS, OPTIONS, flags
 from tests.test_api import KILLER, metrics
 from tests.training.test_steps import calls_of, refuse
 
@@ -19,7 +19,7 @@ from sequst.api import resume, train
 from sequst.corpus.sampling import Split
 from sequst.tagger.accel.fused_encoder import FusedEncoder
 from sequst.tagger.batches import Batch
-from sequst.training.steps import ReplayedSteps
+from sequst.training.accel.graphs import RecordedSteps
 
 pytestmark = pytest.mark.gpu
 
@@ -81,7 +81,7 @@ def test_beliefs_on_the_gpu_are_the_same_every_time(tiny_encoder: str, split: Sp
 def test_a_killed_run_ends_the_same(moment: str, tmp_path: Path, tiny_encoder: str, split: Split) -> None:
     Split(split.labeled, split.dev, split.unlabeled[:60], 5, "sentences", 12).save(tmp_path / "data")
     inputs = [f"--{role}={tmp_path / 'data' / role}.conll" for role in ("labeled", "unlabeled", "dev")]
-    settings = flags({**SWAPPED, "checkpoint_seconds": 0, "precision": "bf16"})
+    settings = flags({**OPTIONS, "checkpoint_seconds": 0, "precision": "bf16"})
     for name in ("whole", "killed"):
         place, count, about = MOMENTS[moment] if name == "killed" else ("sequst.training.loop:_set_rate", -1, "")
         command = ["train", *inputs, f"--encoder={tiny_encoder}", "--method=sequst", "--device=cuda", *settings]
@@ -108,9 +108,9 @@ def test_both_sides_of_vat_see_the_same_masks(wide_encoder: str, split: Split) -
         for fast in (False, True):
             found = []
             for seed, still in ((1, False), (1, True), (2, True)):
-                way = tagger.encoder.learning(torch.float32) if fast else contextlib.nullcontext()
+                way = (FusedEncoder.of(tagger.encoder, torch.float32) if fast else None) or contextlib.nullcontext()
                 with same_dropout(tagger, seed), constant(tagger) if still else contextlib.nullcontext(), way:
-                    assert tagger.encoder.is_fast == (fast and encoder == wide_encoder)
+                    assert (tagger.encoder.fused is not None) == (fast and encoder == wide_encoder)
                     found.append(tagger.head.scores(tagger.hidden(batch, embeddings)))
             assert torch.allclose(found[0], found[1], atol=1e-5)
             assert not torch.allclose(found[0], found[2], atol=1e-2)
@@ -140,8 +140,8 @@ def test_by_the_fast_way_vat_finds_the_same_direction(wide_encoder: str, split: 
     found = []
     for fast in (False, True):
         rng = torch.Generator("cuda").manual_seed(2)
-        with constant(tagger), tagger.encoder.learning(torch.float32) if fast else contextlib.nullcontext():
-            assert tagger.encoder.is_fast == fast
+        with constant(tagger), (FusedEncoder.of(tagger.encoder, torch.float32) if fast else None) or contextlib.nullcontext():
+            assert (tagger.encoder.fused is not None) == fast
             found.append(adversarial_direction(embeddings, mask, apart, rng, 0.1 * mean_norm(embeddings, mask)))
     assert (found[0] * found[1]).flatten(1).sum(1).min() > 0.99  # cosines
 
@@ -170,7 +170,7 @@ def test_by_the_fast_way_metast_weighs_words_alike(
         weigher.nets.to("cuda")
         weigher.begin_step(3, 10)
         half = torch.autocast("cuda", precision, enabled=fast and precision != torch.float32)
-        with half, tagger.encoder.learning(precision) if fast else contextlib.nullcontext():
+        with half, (FusedEncoder.of(tagger.encoder, precision) if fast else None) or contextlib.nullcontext():
             return weigher.weighed(tagger, batch, looking(tagger, batch))[0].detach()
 
     assert torch.equal(weights(True), weights(True))
@@ -195,19 +195,19 @@ def test_recorded_or_not_steps_are_the_same(
     """Of methods whose steps are recorded now and then."""
     options = of_few_steps(30)
     options |= {"unlabeled": split.unlabeled[:40], "dev": split.dev, "method": method, "encoder": wide_encoder}
-    options |= {"vat": {"warmup": 0.5}, "cvt": {"warmup": 0.3}, "metast": {"warmup": 0.5, "refresh": 5}, "adapt": False}
+    options |= {"metast": {"warmup": 0.5}, "adapt": False}
     replays = calls_of(torch.cuda.CUDAGraph, "replay", monkeypatch)
     fast_ways = calls_of(FusedEncoder, "states", monkeypatch)
     learnt: set[str] = set()
-    record = ReplayedSteps._record
+    record = RecordedSteps._record
 
-    def watched(steps: ReplayedSteps, batch: Batch) -> Any:
+    def watched(steps: RecordedSteps, batch: Batch) -> Any:
         learnt.add(type(steps._objective).__name__)
         return record(steps, batch)
 
     found = []
     for recorded in (True, False):
-        monkeypatch.setattr(ReplayedSteps, "_record", watched if recorded else refuse)
+        monkeypatch.setattr(RecordedSteps, "_record", watched if recorded else refuse)
         found.append(train(split.labeled, tmp_path / str(recorded), keep="student", **options).tagger.state_dict())
         assert bool(replays) == recorded
         assert fast_ways

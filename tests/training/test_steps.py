@@ -10,25 +10,26 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from tests.training.test_loop import SHORT, equal, run, start, weights
+from tests.training.test_loop import equal, run, spec_of, start, weights
 from torch import Tensor
 
 from sequst.corpus.sampling import Split
 from sequst.methods.finetune import LabelledWords
 from sequst.methods.self_training import PseudoLabelledWords
 from sequst.objectives.consistency import GaussianConsistency
-from sequst.objectives.masked import CrossEntropy, HuberisedCrossEntropy
+from sequst.objectives.masked import CROSS_ENTROPY, WordLoss
 from sequst.tagger.accel.fused_encoder import FusedEncoder
 from sequst.tagger.batches import Batch, collate
 from sequst.tagger.encoders.pretrained import load_tokenizer
 from sequst.tagger.tagger import Tagger, labels_of
 from sequst.tagger.windows import Window
 from sequst.training import loop
+from sequst.training.accel.graphs import RecordedSteps, rounded
 from sequst.training.device import make_accelerator
 from sequst.training.loop import Diverged, Examples, Hooks, fit
 from sequst.training.objective import Objective
-from sequst.training.settings import Phase, Settings
-from sequst.training.steps import ReplayedSteps, StepResult, Steps, rounded
+from sequst.training.settings import PhaseSettings, Settings
+from sequst.training.steps import StepResult, Steps
 
 
 def test_a_few_lengths() -> None:
@@ -47,7 +48,7 @@ def test_padding_changes_no_loss(head: str, tiny_encoder: str, split: Split) -> 
     assert padded.input_ids.shape == padded.owned.shape == (8, 40)
     assert len(padded.sizes) == len(padded.lengths) == len(padded.opens) == 8
     assert torch.equal(padded.owned_of(padded.labels), batch.owned_of(batch.labels))  # type: ignore[arg-type]
-    for objective in (LabelledWords(), PseudoLabelledWords(HuberisedCrossEntropy(10.0))):
+    for objective in (LabelledWords(), PseudoLabelledWords(WordLoss(10.0))):
         gradients = []
         for each in (batch, padded):
             tagger.zero_grad()
@@ -67,26 +68,14 @@ def test_padding_changes_no_loss(head: str, tiny_encoder: str, split: Split) -> 
     assert torch.equal(padded.labels, other.labels)  # type: ignore[arg-type]
 
 
-def test_soft_labels_are_padded_with_nothing(tiny_encoder: str, split: Split) -> None:
-    tagger = Tagger.from_encoder(tiny_encoder, labels_of(split.labeled), seed=1)
-    windows = tagger.splitter.windows([s.words for s in split.labeled[:2]])
-    soft = [torch.softmax(torch.randn(len(s), len(tagger.labels)), -1).numpy() for s in split.labeled[:2]]
-    batch = collate(windows, [0, 1], tagger.pad_id, soft)
-    losses = [
-        PseudoLabelledWords(CrossEntropy()).loss(tagger, b)[0].item() for b in (batch, batch.padded(4, 24, tagger.pad_id))
-    ]
-    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
-
-
-def test_stages_tell_when_the_loss_changes() -> None:
-    objective = PseudoLabelledWords(HuberisedCrossEntropy(10.0, warmup=0.3))
-    stages = []
+def test_graph_keys_tell_when_the_loss_changes() -> None:
+    objective = PseudoLabelledWords(WordLoss(10.0, warmup=0.3))
+    keys = []
     for step in range(10):
         objective.begin_step(step, 10)
-        stages.append(objective.stage)
-    assert stages == [True] * 3 + [False] * 7
-    assert objective.recordable
-    assert not Objective().recordable
+        keys.append(objective.graph_key())
+    assert keys == [math.inf] * 3 + [10.0] * 7
+    assert Objective().graph_key() is None
 
 
 def test_looking_later_changes_nothing(tiny_encoder: str, split: Split, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,34 +108,32 @@ def test_looking_later_finds_the_step_all_the_same(
 
     tagger, examples = start(tiny_encoder, split)
     with pytest.raises(Diverged, match=f"the loss at step {bad} of 20") as stop:
-        fit(tagger, examples, Breaking(), SHORT, make_accelerator(Settings(device="cpu")), 7, Hooks())
+        fit(tagger, spec_of(examples, objective=Breaking()), make_accelerator(Settings(device="cpu")), 7, Hooks())
     assert stop.value.good_step == good
     assert equal(weights(tagger), seen[good])
 
 
-def test_only_what_depends_on_its_batch_alone_is_recorded() -> None:
+def test_only_what_depends_on_its_batch_alone_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a method adds to a step, an unlabelled batch or weights of words, would stay as it was when it was recorded."""
     from sequst.methods.cvt import CrossViews
     from sequst.methods.metast import MetaWeigher
     from sequst.methods.vat import LabelledAndAdversarial
 
-    def told(objective: Any, **settings: float) -> list[tuple[bool, bool]]:
-        objective._settings = SimpleNamespace(**settings)
+    def recorded(objective: Any) -> list[bool]:
         found = []
         for step in range(8):
             objective.begin_step(step, 8)
-            found.append((objective.recordable, objective.fast_way))
+            found.append(objective.graph_key() is not None)
         return found
 
-    recorded, fast = (True, True), (False, True)
-    assert told(LabelledWords()) == told(PseudoLabelledWords(CrossEntropy())) == [recorded] * 8
-    assert told(object.__new__(LabelledAndAdversarial), warmup=0.25) == [recorded] * 2 + [fast] * 6
-    assert told(object.__new__(CrossViews), warmup=0.25) == [recorded, recorded] + [recorded, fast] * 3
+    assert recorded(LabelledWords()) == recorded(PseudoLabelledWords(CROSS_ENTROPY)) == [True] * 8
+    assert recorded(object.__new__(LabelledAndAdversarial)) == [False] * 8
+    assert recorded(object.__new__(CrossViews)) == [True, False] * 4
     weigher = object.__new__(MetaWeigher)
-    weigher._settings, weigher.nets = SimpleNamespace(warmup=0.5, refresh=2), torch.nn.Linear(1, 1)  # type: ignore[assignment]
-    weigher.exact = False
-    weighed = PseudoLabelledWords(CrossEntropy(), weigher=weigher)
-    assert told(weighed) == [fast, recorded] * 2 + [fast] * 4
+    weigher._settings, weigher.nets = SimpleNamespace(warmup=0.5), torch.nn.Linear(1, 1)  # type: ignore[assignment]
+    weigher.needs_fp32 = False
+    monkeypatch.setattr("sequst.methods.metast.REFRESH", 2)
+    assert recorded(PseudoLabelledWords(CROSS_ENTROPY, weigher=weigher)) == [False, True] * 2 + [False] * 4
 
 
 def test_words_of_other_text_are_learnt_too() -> None:
@@ -154,10 +141,10 @@ def test_words_of_other_text_are_learnt_too() -> None:
     from sequst.methods.cvt import CrossViews
     from sequst.methods.vat import LabelledAndAdversarial
 
-    weighed = PseudoLabelledWords(CrossEntropy(), weigher=SimpleNamespace(nets=torch.nn.Linear(1, 1), exact=False))  # type: ignore[arg-type]
-    assert LabelledWords().reads_batch_alone
-    assert PseudoLabelledWords(CrossEntropy()).reads_batch_alone
-    assert not any(each.reads_batch_alone for each in (LabelledAndAdversarial, CrossViews, weighed))
+    weighed = PseudoLabelledWords(CROSS_ENTROPY, weigher=SimpleNamespace(nets=torch.nn.Linear(1, 1), needs_fp32=False))  # type: ignore[arg-type]
+    assert LabelledWords().batch_only
+    assert PseudoLabelledWords(CROSS_ENTROPY).batch_only
+    assert not any(each.batch_only for each in (LabelledAndAdversarial, CrossViews, weighed))
 
 
 def test_a_phase_that_is_resumed_and_diverges_leaves_good_weights(tiny_encoder: str, split: Split) -> None:
@@ -175,7 +162,7 @@ def test_a_phase_that_is_resumed_and_diverges_leaves_good_weights(tiny_encoder: 
     tagger, examples = start(tiny_encoder, split)
     first = states[0]["position"]["step"]
     with pytest.raises(Diverged) as stop:
-        fit(tagger, examples, Breaking(), SHORT, make_accelerator(Settings(device="cpu")), 7, Hooks(), states[0])
+        fit(tagger, spec_of(examples, objective=Breaking()), make_accelerator(Settings(device="cpu")), 7, Hooks(), states[0])
     assert (stop.value.step, stop.value.good_step) == (first + 2, first)
     assert all(value.isfinite().all() for value in weights(tagger).values())
 
@@ -184,7 +171,7 @@ def test_padding_stays_within_the_bound_of_tokens(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
     tagger: Any = SimpleNamespace(max_length=512, pad_id=0)
     accelerator = SimpleNamespace(mixed_precision="fp16")
-    steps = ReplayedSteps(tagger, LabelledWords(), None, None, accelerator, None, rows=128, tokens=16384)
+    steps = RecordedSteps(tagger, LabelledWords(), None, None, accelerator, rows=128, tokens=16384)
     for length, count, rows in ((500, 32, 32), (512, 32, 33), (500, 20, 32), (20, 100, 128), (20, 128, 128), (32, 128, 129)):
         windows = [Window(0, 0, [1] * length, [1], (0, 1)) for _ in range(count)]
         batch = steps._padded(collate(windows, list(range(count)), 0))
@@ -197,35 +184,31 @@ def test_a_shape_is_recorded_when_a_step_like_it_was_taken(monkeypatch: pytest.M
     done: list[str] = []
     monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
 
-    def taken(steps: ReplayedSteps, batch: Batch) -> None:
+    def taken(steps: RecordedSteps, batch: Batch) -> None:
         steps._settled = bool(done)
         done.append(f"taken {batch.input_ids.shape[1]}")
 
-    def recorded(steps: ReplayedSteps, batch: Batch) -> Any:
+    def recorded(steps: RecordedSteps, batch: Batch) -> Any:
         done.append(f"recorded {batch.input_ids.shape[1]}")
         graph = SimpleNamespace(replay=lambda: done.append("replayed"))
         return graph, batch, StepResult((), torch.zeros(2)), None
 
     monkeypatch.setattr(Steps, "take", taken)
-    monkeypatch.setattr(ReplayedSteps, "_record", recorded)
+    monkeypatch.setattr(RecordedSteps, "_record", recorded)
     tagger: Any = SimpleNamespace(max_length=64, pad_id=0, device=torch.device("cpu"))
-    objective: Any = SimpleNamespace(stage=0, recordable=True, exact=False)
-    steps = ReplayedSteps(tagger, objective, None, None, SimpleNamespace(mixed_precision="fp16"), None, rows=2, tokens=16384)
+    key: list[Any] = [0]
+    objective: Any = SimpleNamespace(graph_key=lambda: key[0], needs_fp32=False)
+    steps = RecordedSteps(tagger, objective, None, None, SimpleNamespace(mixed_precision="fp16"), rows=2, tokens=16384)
     batches = {length: collate([Window(0, 0, [1] * length, [1], (0, 1))], [0], 0) for length in (10, 20)}
     for length in (10, 10, 20, 10):
         steps.take(batches[length])
     assert done == ["taken 16", "taken 16", "taken 24", "recorded 16", "replayed"]
-    objective.stage = 1
+    key[0] = 1
     steps.take(batches[10])
-    assert done[5:] == ["taken 16"]  # another stage is another step
-    objective.stage, objective.recordable = 0, False
+    assert done[5:] == ["taken 16"]  # another key is another step
+    key[0] = None
     steps.take(batches[10])
     assert done[6:] == ["taken 10"]  # as it is
-
-
-def test_steps_on_a_cpu_are_not_recorded(tiny_encoder: str, split: Split) -> None:
-    tagger, _ = start(tiny_encoder, split)
-    assert not ReplayedSteps.fit(tagger)
 
 
 # On a GPU
@@ -246,11 +229,8 @@ def encoder_of(kind: str, tiny_encoder: str, folder: Path) -> str:
 
 
 def student(width: int, prior: float = 0.0) -> PseudoLabelledWords:
-    """With a prior there are no kernels for its loss."""
-    noise = GaussianConsistency(
-        width, 3, weight=0.5, samples=2, prior=prior, start="identity", detach=True, selected_only=False
-    )
-    return PseudoLabelledWords(HuberisedCrossEntropy(10.0, warmup=0.3), noise)
+    noise = GaussianConsistency(width, weight=0.5, samples=2, prior=prior)
+    return PseudoLabelledWords(WordLoss(10.0, warmup=0.3), noise)
 
 
 def calls_of(owner: type, name: str, patch: pytest.MonkeyPatch) -> list[str]:
@@ -266,7 +246,7 @@ def calls_of(owner: type, name: str, patch: pytest.MonkeyPatch) -> list[str]:
     return calls
 
 
-def refuse(steps: ReplayedSteps, batch: Batch) -> Any:
+def refuse(steps: RecordedSteps, batch: Batch) -> Any:
     raise RuntimeError("not today")
 
 
@@ -276,20 +256,19 @@ def keep(states: list[Any], state: Any) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(
-    ("kind", "precision", "head", "average"),
+    ("kind", "precision", "head"),
     [
-        ("bert", "fp32", "softmax", 0.0),
-        ("bert", "bf16", "softmax", 0.9),
-        ("mpnet", "fp32", "crf", 0.9),
-        ("mpnet", "bf16", "softmax", 0.0),
-        ("bert", "bf16", "crf", 0.0),
+        ("bert", "fp32", "softmax"),
+        ("bert", "bf16", "softmax"),
+        ("mpnet", "fp32", "crf"),
+        ("mpnet", "bf16", "softmax"),
+        ("bert", "bf16", "crf"),
     ],
 )
 def test_replayed_steps_are_the_steps(
     kind: str,
     precision: str,
     head: str,
-    average: float,
     tiny_encoder: str,
     split: Split,
     tmp_path: Path,
@@ -302,7 +281,7 @@ def test_replayed_steps_are_the_steps(
     replays = calls_of(torch.cuda.CUDAGraph, "replay", monkeypatch)
     updates = calls_of(FusedAdamW, "__call__", monkeypatch)
     fast_ways = calls_of(FusedEncoder, "states", monkeypatch)
-    phase = Phase(learning_rate=1e-3, min_steps=40, epochs=1, evaluations=2, batch_size=8, average=average)
+    phase = PhaseSettings(learning_rate=1e-3, min_steps=40, epochs=1, batch_size=8)
 
     def trained(make: Any, recorded: bool, state: Any = None, **hooks: Any) -> dict[str, Tensor]:
         tagger = Tagger.from_encoder(name, labels_of(split.labeled), seed=1, head=head).to("cuda")
@@ -311,9 +290,10 @@ def test_replayed_steps_are_the_steps(
         examples = Examples(windows, [tagger.label_ids(s.tags or ()) for s in split.labeled], selected)
         with pytest.MonkeyPatch.context() as patch:
             if not recorded:  # then it goes on step by step, with the same padding
-                patch.setattr(ReplayedSteps, "_record", refuse)
+                patch.setattr(RecordedSteps, "_record", refuse)
             accelerator = make_accelerator(Settings(device="cuda"), precision)
-            fit(tagger, examples, make(tagger.encoder.width), phase, accelerator, 7, Hooks(**hooks), state)
+            spec = spec_of(examples, phase, make(tagger.encoder.width), evaluations=2)
+            fit(tagger, spec, accelerator, 7, Hooks(**hooks), state)
         return weights(tagger)
 
     for make in (lambda width: LabelledWords(), student, functools.partial(student, prior=0.1)):
@@ -338,7 +318,8 @@ def test_a_phase_leaves_no_memory_behind(tiny_encoder: str, split: Split) -> Non
         examples = Examples(
             tagger.splitter.windows([s.words for s in split.labeled]), [tagger.label_ids(s.tags or ()) for s in split.labeled]
         )
-        fit(tagger, examples, student(tagger.encoder.width), SHORT, make_accelerator(Settings(device="cuda")), 7, Hooks())
+        spec = spec_of(examples, objective=student(tagger.encoder.width))
+        fit(tagger, spec, make_accelerator(Settings(device="cuda")), 7, Hooks())
         del tagger
         torch.cuda.empty_cache()  # as `Run` does after a phase
         taken.append(torch.cuda.memory_reserved())
@@ -351,9 +332,9 @@ def test_what_cannot_be_recorded_is_done_step_by_step(
     place: str, tiny_encoder: str, split: Split, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A recording that breaks off, before or after the gradients are there, leaves nothing behind."""
-    update = ReplayedSteps._update
+    update = RecordedSteps._update
 
-    def asking(steps: ReplayedSteps) -> Tensor:
+    def asking(steps: RecordedSteps) -> Tensor:
         norm = update(steps)
         float(norm)
         return norm
@@ -371,10 +352,10 @@ def test_what_cannot_be_recorded_is_done_step_by_step(
         accelerator = make_accelerator(Settings(device="cuda"))
         with pytest.MonkeyPatch.context() as patch:
             if place == "update":
-                patch.setattr(ReplayedSteps, "_update", asking)
+                patch.setattr(RecordedSteps, "_update", asking)
             if way == "never begun":
-                patch.setattr(ReplayedSteps, "_record", refuse)
-            fit(tagger.to("cuda"), examples, Asking(), SHORT, accelerator, 7, Hooks())
+                patch.setattr(RecordedSteps, "_record", refuse)
+            fit(tagger.to("cuda"), spec_of(examples, objective=Asking()), accelerator, 7, Hooks())
         found.append(weights(tagger))
     assert "without CUDA graphs" in caplog.text
     assert equal(*found)
@@ -432,5 +413,5 @@ def test_a_state_from_a_cpu_goes_on(tiny_encoder: str, split: Split) -> None:
     run(tiny_encoder, split, Hooks(save=functools.partial(keep, states), save_every=0))
     tagger, examples = start(tiny_encoder, split)
     accelerator = make_accelerator(Settings(device="cuda"))
-    fit(tagger.to("cuda"), examples, LabelledWords(), SHORT, accelerator, 7, Hooks(), states[0])
+    fit(tagger.to("cuda"), spec_of(examples), accelerator, 7, Hooks(), states[0])
     assert all(value.isfinite().all() for value in weights(tagger).values())

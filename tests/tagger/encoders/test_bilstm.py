@@ -24,7 +24,7 @@ from sequst.uncertainty.mc_dropout import mc_dropout
 LABELS = ["O", "B-X", "I-X"]
 TEXT = [["We", "play", "in", "Oslo", "."], ["Oslo"], ["A", "much", "longer", "sentence", "of", "eight", "words", "."]]
 SMALL = BiLstmShape(hidden=8, filters=6, character_size=4, word_size=5)
-SHORT: dict[str, Any] = {"min_steps": 30, "epochs": 0.1, "evaluations": 2}
+SHORT: dict[str, Any] = {"min_steps": 30, "epochs": 0.1}
 
 
 def make(shape: BiLstmShape = SMALL, **options: Any) -> Tagger:

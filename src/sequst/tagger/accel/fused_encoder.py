@@ -7,6 +7,7 @@ it is tested against autograd's. Other architectures and longer rows go through 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -59,6 +60,8 @@ class _Common(NamedTuple):
     sizes: Tensor  # (B,)
     keys: Tensor  # (2,)
     ones: Tensor  # (layers, 1, N)
+    follow: Callable[[], None]
+    """Makes the copies equal to the weights, where others stood in their place since the forward."""
 
 
 class FusedEncoder:
@@ -99,6 +102,11 @@ class FusedEncoder:
         torch._foreach_copy_(list(self.copies.values()), [each.detach() for part in self._copied for each in _both(part)])
         self._copied_from = self._addresses()
 
+    def _follow(self) -> None:
+        """Refresh the copies where other tensors stand in the place of the weights than when they were last refreshed."""
+        if self._addresses() != self._copied_from:
+            self.refresh()
+
     def _addresses(self) -> list[int]:
         """Where the weights lie, or what stands in their place."""
         return [each.data_ptr() for part in self._copied for each in _both(part)]
@@ -107,8 +115,7 @@ class FusedEncoder:
         """(B, L, H): of every sub-word, fp32; from these word embeddings where they are given. What is dropped, torch's
         generator decides."""
         device = batch.input_ids.device
-        if self._addresses() != self._copied_from:
-            self.refresh()
+        self._follow()
         with torch.autocast(device.type, enabled=False):
             embedded = self._known.embeddings(batch.input_ids, words)
             bias = self._known.position_bias(embedded.shape[1], device)
@@ -117,7 +124,7 @@ class FusedEncoder:
             states = embedded.flatten(0, 1).to(self._dtype)
             sizes = batch.attention_mask.sum(1, dtype=torch.int32)
             ones = states.new_ones(len(self._layers), 1, len(states))
-            common = _Common(self._kernels, self._known.heads, sizes, keys, ones)
+            common = _Common(self._kernels, self._known.heads, sizes, keys, ones, self._follow)
             weights = [weight for layer in self._layers for weight in _weights(layer.known)]
             states = _Stack.apply(states, bias, self._layers, common, *weights)  # type: ignore[no-untyped-call]
         return states.view(embedded.shape)  # type: ignore[no-any-return]
@@ -193,6 +200,7 @@ class _Stack(torch.autograd.Function):
     def backward(ctx: Any, out: Tensor) -> tuple[Any, ...]:
         layers: list[_Prepared] = ctx.layers
         common: _Common = ctx.common
+        common.follow()
         kernels, keys, rows = common.kernels, common.keys, len(common.sizes)
         learns = any(ctx.needs_input_grad[4:])
         of_scores = None
