@@ -2,6 +2,7 @@
 # make demo    set up what is missing, then train on a generated corpus and print the scores
 # make test    set up what is missing, then run all tests
 # make check   the quick part: style, types, room order
+# make figures   RESULTS.md and the figures of all pages, from results
 # make docs    the documentation as a site, in build/site
 # make check-wheel   the wheel as a user has it: installed into a fresh environment elsewhere, where the demo must run
 # make clean   remove what the others made
@@ -17,7 +18,7 @@ export PIP_USE_PEP517 := 1
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: setup demo test check docs check-wheel clean
+.PHONY: setup demo test check figures docs check-wheel clean
 
 setup: $(READY)
 
@@ -42,6 +43,9 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+figures: $(READY)
+	$(BIN)/python benchmarks/pages.py --images
 
 docs: $(READY)
 	$(BIN)/mkdocs build --strict

@@ -7,23 +7,21 @@ import contextlib
 import json
 import os
 import platform
-import random
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from unittest import mock
 
 import torch
 import transformers
 
 from sequst.corpus.generated import generate
-from sequst.corpus.sampling import sample
 from sequst.corpus.sentence import Sentence
 from sequst.experiments.benchmarks import read_part
+from sequst.tagger.accel.layers import Layers
 from sequst.tagger.encoders.pretrained import load_tokenizer
-from sequst.tagger.encoders.transformer import Transformer
 from sequst.tagger.tagger import Tagger
 
 LABELS = ["O", *(f"{place}-{type_}" for type_ in ("PER", "LOC", "ORG", "MISC") for place in "BI")]
@@ -55,44 +53,6 @@ def sentences(count: int | None = None) -> tuple[str, list[Sentence]]:
     return "conll03" if data else "generated", pool[:: max(1, len(pool) // count)][:count] if count else pool
 
 
-class FewShot(NamedTuple):
-    """What a few-shot run learns from, and sentences of the same training set that it never sees."""
-
-    labeled: list[Sentence]
-    dev: list[Sentence]
-    pool: list[Sentence]
-    held: list[Sentence]
-
-
-def few_shot(name: str, seed: int, pool: int, held: int) -> FewShot:
-    """10-shot, of the benchmark of this name where SEQUST_DATA has it, else of the generated corpus."""
-    data = os.environ.get("SEQUST_DATA")
-    split = sample(read_part(Path(data), name, "train") if data else generate().pool, 10, seed=seed)
-    rest = random.Random(seed).sample(split.unlabeled, len(split.unlabeled))
-    held = min(held, len(rest) // 2)  # the generated corpus has few
-    return FewShot(split.labeled, split.dev, rest[: min(pool, len(rest) - held)], rest[-held:])
-
-
-def runs_of(options: Any, one_run: Callable[[Any, str, int], dict[str, Any]], asked: Sequence[str]) -> dict[str, Any]:
-    """A run of every dataset and seed that the options name, with the settings that were asked for; with `--join`, the runs of
-    those files."""
-    if options.join:
-        files = [json.loads(Path(name).read_text(encoding="utf-8")) for name in options.join.split(",")]
-        return {**files[0], "runs": [run for file in files for run in file["runs"]]}
-    seeds = [int(seed) for seed in options.seeds.split(",")]
-    return {
-        "runs": [one_run(options, name, seed) for seed in seeds for name in options.data.split(",")],
-        "settings": {name: getattr(options, name) for name in asked},
-        **machine(options.device),
-    }
-
-
-def gain(differences: Sequence[float]) -> dict[str, float | None]:
-    """The mean over the runs, and its standard error where there are several."""
-    error = statistics.stdev(differences) / len(differences) ** 0.5 if len(differences) > 1 else None
-    return {"mean": statistics.fmean(differences), "error": error}
-
-
 def encoder(name: str, folder: Path) -> str:
     """The encoder of this name; one of `SHAPES` is made in the folder, with the words of minilm or of the encoder in
     SEQUST_TOKENIZER."""
@@ -107,7 +67,7 @@ def encoder(name: str, folder: Path) -> str:
 @contextlib.contextmanager
 def plain_path() -> Iterator[None]:
     """Within it encoders go through transformers' own forward, and training steps kernel by kernel."""
-    with mock.patch.object(Transformer, "known_layers", return_value=None):
+    with mock.patch.object(Layers, "of", return_value=None):
         yield
 
 
@@ -127,7 +87,7 @@ def interleaved(contenders: dict[str, Callable[[], Any]], repeats: int) -> dict[
 def rates(times: dict[str, list[float]], count: float) -> dict[str, dict[str, float]]:
     """How much of something a second: the median, the least and the most."""
     return {
-        name: {"median": count / statistics.median(taken), "threshold": count / max(taken), "most": count / min(taken)}
+        name: {"median": count / statistics.median(taken), "least": count / max(taken), "most": count / min(taken)}
         for name, taken in times.items()
     }
 

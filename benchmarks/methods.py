@@ -30,9 +30,9 @@ from sequst.uncertainty.beliefs import form_beliefs
 CONTENDERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     # what it is called, the method, the phase whose steps are timed, further settings
     "finetune": ("finetune", "teacher", {}),
-    "vat": ("vat", "teacher", {"vat": {"warmup": 0.0}}),
-    "seqvat": ("seqvat", "teacher", {"vat": {"warmup": 0.0}}),
-    "cvt, a labelled and an unlabelled step": ("cvt", "teacher", {"cvt": {"warmup": 0.0}}),
+    "vat": ("vat", "teacher", {}),
+    "seqvat": ("seqvat", "teacher", {}),
+    "cvt, a labelled and an unlabelled step": ("cvt", "teacher", {}),
     "sst": ("sst", "student", {}),
     "sequst": ("sequst", "student", {}),
     "metast, first order": ("metast", "student", {"metast": {"first_order": True, "warmup": 0.0}}),

@@ -68,7 +68,7 @@ def measure(folder: Path, repeats: int, encoder: str = "minilm") -> dict[str, An
             if repeat:
                 times.setdefault(name, []).append(seconds)
     seconds_of = {
-        name: {"median": statistics.median(taken), "threshold": min(taken), "most": max(taken)} for name, taken in times.items()
+        name: {"median": statistics.median(taken), "least": min(taken), "most": max(taken)} for name, taken in times.items()
     }
     over = [mine - theirs for mine, theirs in zip(times["predict"], times["classes"], strict=True)]
     return {"seconds": seconds_of, "predict_over_import": statistics.median(over)}

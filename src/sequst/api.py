@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import shlex
-import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,12 +16,8 @@ import torch
 
 from sequst.calibration.abstention import describe_abstention
 from sequst.calibration.calibrate import TOO_FEW, calibrate
-from sequst.corpus.formats.huggingface import fetch_dataset, is_on_the_hub
-from sequst.corpus.formats.write import write_jsonl
-from sequst.corpus.sentence import Sentence
-from sequst.errors import SequstError, UsageError, shorten
+from sequst.errors import SequstError, UsageError
 from sequst.evaluation.evaluate import Evaluation, evaluate
-from sequst.inputs import STDIN, require_one_stdin
 from sequst.methods.registry import Method, find_method
 from sequst.tagger.encoders.pretrained import PACKAGED
 from sequst.tagger.encoders.shape import BILSTM, GLOVE
@@ -39,12 +33,11 @@ from sequst.training.progress import Progress, Silent
 from sequst.training.report.page import write_report
 from sequst.training.run import Run
 from sequst.training.settings import Settings, to_dict
+from sequst.training.sources import Source, as_files
 from sequst.training.tracking import NoTracker, Tracker
 from sequst.version import __version__
 
 AUTO = "auto"
-Source = str | Path | DataFile | Sequence[Sentence]
-"""A file, a file with how to read it, or sentences."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +79,7 @@ def train(
     method = find_method(settings.method)
     given = {"labeled": labeled, "unlabeled": unlabeled, "dev": dev, "test": test}
     with tempfile.TemporaryDirectory(prefix="sequst-") as spool:
-        files = _as_files({k: v for k, v in given.items() if v is not None}, drop_overlap, Path(spool))
+        files = as_files({k: v for k, v in given.items() if v is not None}, drop_overlap, Path(spool))
         data = load_data(files, settings)
         if data.unlabeled and not method.unlabeled:
             progress.note(f"method {method.name} does not learn from unlabelled text: --unlabeled is checked and not used")
@@ -172,30 +165,7 @@ def _execute(
         for note in [*data.notes, f"dev set: {data.dev_policy}", vectors_note(settings, run.text)]:
             if note is not None:
                 progress.note(note)
-        if settings.adapt and method.unlabeled:
-            from sequst.methods.adapt import adapt
-
-            adapt(run)
-        tagger = method.load()(run)
-        calibration = None
-        if data.dev and settings.calibrate:
-            calibration = calibrate(tagger, data.dev, settings.calibration_shift, settings.abstain)
-            told = TOO_FEW if calibration is None else describe_abstention(tagger, data.dev)
-            if told is not None:
-                progress.note(told)
-        dev = evaluate(tagger, data.dev) if data.dev else None
-        summary = {**_summary(run, method, dev), "calibration": calibration}
-        about = {**summary, "settings": to_dict(settings), "command": directory.facts["command"]}
-        tagger.save(directory.path / "model", about)
-        test = None if files.test is None else _test(tagger, files.test, data, directory, progress)
-        if test is not None:
-            summary["test"] = test.to_dict()
-            add_facts(directory.path / "model", {"test": summary["test"]})
-        try:
-            write_report(run, summary, dev, test)
-        except Exception as error:  # a page is not worth a run
-            progress.note(f"warning: no report.html could be written ({type(error).__name__}: {error})")
-        directory.finish(summary, settings.keep_rounds)
+        summary = _finish(run, method, _learn(run, method), files.test)
         failed = False
         return Result(directory.path, summary)
     finally:
@@ -203,19 +173,58 @@ def _execute(
         directory.unlock()
 
 
-def _test(tagger: Tagger, file: DataFile, data: Data, directory: RunDirectory, progress: Progress) -> Evaluation:
+def _learn(run: Run, method: Method) -> Tagger:
+    """Adapt the encoder where it is asked for, then run the method."""
+    if run.settings.adapt and method.unlabeled:
+        from sequst.methods.adapt import adapt
+
+        adapt(run)
+    return method.load()(run)
+
+
+def _finish(run: Run, method: Method, tagger: Tagger, test_file: DataFile | None) -> dict[str, Any]:
+    """Calibrate, score, save and report; returns the summary."""
+    calibration = _calibrate(run, tagger)
+    dev = evaluate(tagger, run.data.dev) if run.data.dev else None
+    summary = {**_summary(run, method, dev), "calibration": calibration}
+    model = run.directory.path / "model"
+    tagger.save(model, {**summary, "settings": to_dict(run.settings), "command": run.directory.facts["command"]})
+    test = None if test_file is None else _test(tagger, test_file, run)
+    if test is not None:
+        summary["test"] = test.to_dict()
+        add_facts(model, {"test": summary["test"]})
+    try:
+        write_report(run, summary, dev, test)
+    except Exception as error:  # a page is not worth a run
+        run.progress.note(f"warning: no report.html could be written ({type(error).__name__}: {error})")
+    run.directory.finish(summary, run.settings.keep_rounds)
+    return summary
+
+
+def _calibrate(run: Run, tagger: Tagger) -> dict[str, Any] | None:
+    settings, dev = run.settings, run.data.dev
+    if not dev or not settings.calibrate:
+        return None
+    calibration = calibrate(tagger, dev, settings.calibration_shift, settings.abstain)
+    note = TOO_FEW if calibration is None else describe_abstention(tagger, dev)
+    if note is not None:
+        run.progress.note(note)
+    return calibration
+
+
+def _test(tagger: Tagger, file: DataFile, run: Run) -> Evaluation:
     """The one time that the test file is read."""
     try:
         sentences, notes = file.read("required")
     except SequstError as error:
         raise SequstError(
-            f"{error}\nThe tagger is trained and in {directory.path / 'model'}; mend the test file, then --resume"
+            f"{error}\nThe tagger is trained and in {run.directory.path / 'model'}; mend the test file, then --resume"
         ) from None
-    for note in [*notes, *overlap_warning(data.labeled, sentences, f"test set too: its score is too high; {DROP}")]:
-        progress.note(note)
+    for note in [*notes, *overlap_warning(run.data.labeled, sentences, f"test set too: its score is too high; {DROP}")]:
+        run.progress.note(note)
     evaluation = evaluate(tagger, sentences)
     for type_, count in evaluation.unknown_types.items():
-        progress.note(f"type {type_} is in the test set but never labelled: its {count} entities count as missed")
+        run.progress.note(f"type {type_} is in the test set but never labelled: its {count} entities count as missed")
     return evaluation
 
 
@@ -255,52 +264,3 @@ def _located(settings: Settings) -> Settings:
     if settings.encoder == BILSTM and settings.bilstm.vectors not in ("", GLOVE):
         return dataclasses.replace(settings, bilstm=dataclasses.replace(settings.bilstm, vectors=str(vectors.absolute())))
     return settings
-
-
-def _as_files(given: Mapping[str, Source], drop_overlap: bool, spool: Path) -> Files:
-    """Every source as a file: streams, sentences and what lies on the hub are written to the spool, which the run directory
-    takes over."""
-    require_one_stdin(map(_path_of, given.values()))
-    return Files(**{role: _as_file(role, source, spool) for role, source in given.items()}, drop_overlap=drop_overlap)
-
-
-def _path_of(source: Source) -> str | None:
-    if isinstance(source, DataFile):
-        return source.path
-    return str(source) if isinstance(source, str | Path) else None
-
-
-def _as_file(role: str, source: Source, spool: Path) -> DataFile:
-    if isinstance(source, str | Path):
-        source = DataFile(str(source))
-    if isinstance(source, DataFile):
-        stdin = source.path == STDIN
-        if source.format == "datasets" and not stdin and is_on_the_hub(source.path):
-            fetch_dataset(source.path, spool / f"{role}.parquet")
-            return dataclasses.replace(source, path=str(spool / f"{role}.parquet"), shown=source.path)
-        if not stdin and (Path(source.path).is_file() or not Path(source.path).exists() or Path(source.path).is_dir()):
-            return source
-        with contextlib.ExitStack() as stack:
-            stream = sys.stdin.buffer if stdin else stack.enter_context(Path(source.path).open("rb"))
-            shutil.copyfileobj(stream, stack.enter_context((spool / role).open("wb")))
-        return dataclasses.replace(source, path=str(spool / role), shown="<stdin>" if stdin else source.path)
-    strangers = [each for each in source if not isinstance(each, Sentence)]
-    if strangers:
-        raise UsageError(
-            f"{role}: found {shorten(strangers[0])} in it; give a file, or a list of Sentence, e.g. of sequst.read(FILE)"
-        )
-    copy = spool / f"{role}.jsonl"
-    try:
-        write_jsonl(copy, source)
-    except UnicodeEncodeError:
-        raise UsageError(_half_a_character(role, source)) from None
-    return DataFile(str(copy), shown=role)
-
-
-def _half_a_character(role: str, sentences: Sequence[Sentence]) -> str:
-    """Where the first one is: Python takes lone surrogates for text, and no file does."""
-    for number, sentence in enumerate(sentences, 1):
-        for text in (*sentence.words, *(sentence.tags or ()), str(sentence.id)):
-            if any("\ud800" <= character <= "\udfff" for character in text):
-                return f"{role}: its sentence {number} has half a character in {shorten(text)}; give whole ones, no surrogates"
-    raise AssertionError("all of it is text")

@@ -83,36 +83,3 @@ def test_flags_of_the_pages_are_there(sequst: Callable[..., Any]) -> None:
         text = (HOW_TO / page).read_text(encoding="utf-8").replace("sequst train --labeled", "")
         for flag in re.findall(r"--[a-z][a-z0-9-]*", text):
             assert re.search(rf"{flag}\b(?!-)", help_text), (page, flag)
-
-
-def test_the_page_says_what_was_measured() -> None:
-    page = " ".join((HOW_TO / "find-wrong-labels.md").read_text(encoding="utf-8").split())
-    results = HOW_TO.parent.parent / "benchmarks/results"
-    measured = [json.loads((results / name).read_text()) for name in ("suspects.json", "suspects-conll03.json")]
-    assert [each["data"] for each in measured] == ["mit_restaurant", "conll03"]
-    assert all([run["seed"] for run in each["runs"]] == [12, 21, 42, 87, 100] for each in measured)
-
-    def told(found: dict[str, float]) -> str:
-        return f"{found['mean']:.1f} ± {found['deviation']:.1f}"
-
-    rows = {
-        "`sequst suspects`": "ours",
-        "the ratio alone, without what is usual for a tag": "ratio",
-        "the difference of the two probabilities": "difference",
-        "cleanlab, words by `get_label_quality_scores`": "cleanlab, words",
-        "cleanlab, words by their normalised margin": "cleanlab, margins",
-        "cleanlab, `find_label_issues`": "cleanlab, issues",
-    }
-    for title, name in rows.items():
-        assert f"| {title} | {' | '.join(told(each['mean'][name]['precision']) for each in measured)} |" in page
-    words, issues = (
-        " and ".join(told(each["ahead"][name]["precision"]) for each in measured)
-        for name in ("cleanlab, words", "cleanlab, issues")
-    )
-    assert f"It is {words} points ahead of cleanlab's words in the same runs, {issues} ahead of its issues" in page
-    for way, before, after in (("dropped", "are found (cleanlab's issues: ", ")"), ("edge", "(", ")")):
-        ours, theirs = (
-            " and ".join(f"{each['recall_by_way'][name][way]:.0f} %" for each in measured)
-            for name in ("ours", "cleanlab, issues")
-        )
-        assert f"{ours} {before}{theirs}{after}" in page

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import json
 import sys
@@ -13,16 +12,10 @@ import numpy as np
 import pytest
 import torch
 
-from sequst.api import train
 from sequst.corpus.generated import generate
-from sequst.corpus.sampling import Split
 from sequst.corpus.sentence import Sentence
-from sequst.evaluation.evaluate import evaluate
-from sequst.evaluation.spans import score_spans
-from sequst.tagger.batches import collate
 from sequst.tagger.precision import has_bf16
-from sequst.tagger.tagger import Tagger, labels_of
-from sequst.uncertainty.labelling import best_valid
+from sequst.tagger.tagger import Tagger
 
 REPOSITORY = Path(__file__).parent.parent.parent
 
@@ -69,18 +62,6 @@ def test_mc_dropout_notices_another_computation(tiny_encoder: str, monkeypatch: 
         script.check(tagger, generate().test[:4])
 
 
-def test_last_layers(tiny_encoder: str) -> None:
-    script, common = importlib.import_module("last_layers"), importlib.import_module("common")
-    one = np.array([1.0, 2.0, 2.0, 7.0])
-    assert script.ranks(one).tolist() == [0.0, 1.5, 1.5, 3.0]
-    assert script.rank_correlation(one, -one) == pytest.approx(-1.0)
-    assert script.auroc(np.array([0.1, 0.9, 0.4, 0.8]), np.array([False, True, False, False])) == 1.0
-    assert script.auroc(np.ones(4), np.array([False, True, False, True])) == 0.5
-    tagger = Tagger.from_encoder(tiny_encoder, common.LABELS, seed=1)
-    found = script.measure(tagger, generate().test[:8], 4)
-    assert list(found["last_layers"]) == ["all", "all, another seed", "1"]
-
-
 def test_training_step(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     options = (f"--encoder={tiny_encoder}", "--sentences=64", "--steps=10", "--repeats=1")
     found = told("training_step", monkeypatch, tmp_path, *options)
@@ -89,13 +70,6 @@ def test_training_step(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.Mo
     assert found["ratio_weighed"] > 0
     assert all(loss < found["loss_before"] for loss in found["loss_after"].values())
     assert found["ratio_trainer"] > 0
-
-
-def test_sharing(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    options = (f"--encoder={tiny_encoder}", "--processes=1,2", "--seconds=0.3", "--rows=4")
-    found = told("sharing", monkeypatch, tmp_path, *options)
-    assert set(found["steps_a_second"]["by turns"]) == {"1", "2"}
-    assert all(rate > 0 for rate in found["steps_a_second"]["by turns"].values())
 
 
 def test_whole_run(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,164 +141,6 @@ def test_calibration(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.Monk
     assert found["mean"]["as they are"] != found["mean"]["one function for all"]
 
 
-def test_decoding(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = importlib.import_module("decoding")
-    quick = "teacher.learning_rate=1e-3 teacher.head_learning_rate=3e-3 teacher.epochs=0.1"
-    options = (f"--encoder={tiny_encoder}", "--seeds=1,2", "--pool=10", "--test=60", "--steps=120", f"--more={quick}")
-    found = told("decoding", monkeypatch, tmp_path, *options)
-    strengths = {f"{each:g}" for each in script.STRENGTHS}
-    assert all(set(run["f1"]) == strengths for run in found["runs"])
-    assert all(len({ways["all"] for ways in run["f1"].values()}) > 2 for run in found["runs"])
-    assert any(ways["abstaining"] != ways["all"] for run in found["runs"] for ways in run["f1"].values())
-    assert found["gain"]["0"]["over none"] == {"mean": 0.0, "error": 0.0}
-    apart = [run["f1"]["1"]["abstaining"] - run["f1"]["1"]["all"] for run in found["runs"]]
-    assert found["gain"]["1"]["of abstaining"]["mean"] == pytest.approx(sum(apart) / 2)
-
-
-def test_what_is_decoded_there_is_what_a_tagger_says(tiny_encoder: str, tmp_path: Path, split: Split) -> None:
-    script = importlib.import_module("decoding")
-    phase = {"min_steps": 120, "epochs": 0.1, "learning_rate": 1e-3, "head_learning_rate": 3e-3}
-    run = train(split.labeled, tmp_path / "run", dev=split.dev, encoder=tiny_encoder, teacher=phase, calibrate=False)
-    dev, held = (script.seen(run.tagger, some) for some in (split.dev, split.unlabeled[:200]))
-    found = script.judged(run.tagger.labels, split.labeled, dev, held, 0.23)
-    assert found["1"]["all"] == pytest.approx(evaluate(run.tagger, split.unlabeled[:200]).total.f1)
-
-
-def test_retuning(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = importlib.import_module("retuning")
-    short = {"epochs": 0.1, "min_steps": 30}
-    monkeypatch.setattr(script, "train", functools.partial(script.train, teacher={**short, "min_steps": 120}, retune=short))
-    monkeypatch.setattr(script, "LONG", {"min_steps": 60})
-    options = (f"--encoder={tiny_encoder}", "--seeds=1,2", "--pool=60", "--test=60", "--steps=60", "--passes=2")
-    found = told("retuning", monkeypatch, tmp_path, *options)
-    ways = {"student", "none", "labelled", "text", "trusted", "long", "long, text"}
-    assert all(set(run["f1"]) == ways for run in found["runs"])
-    assert all(len(set(run["f1"].values())) > 3 for run in found["runs"])
-    assert set(found["gain"]) == ways - {"none"}
-    pairs = [run["f1"]["long"] - run["f1"]["none"] for run in found["runs"]]
-    assert found["gain"]["long"]["mean"] == pytest.approx(sum(pairs) / 2)
-    (tmp_path / "one.json").write_text(json.dumps(found))
-    joined = told("retuning", monkeypatch, tmp_path, f"--join={tmp_path / 'one.json'},{tmp_path / 'one.json'}")
-    assert len(joined["runs"]) == 4
-    assert joined["gain"]["text"]["mean"] == pytest.approx(found["gain"]["text"]["mean"])
-
-
-def test_effects_are_found_again() -> None:
-    """Of changes that are balanced, each is the difference of means."""
-    script = importlib.import_module("effects")
-    rng = np.random.default_rng(1)
-    lines = [
-        {"dataset": dataset, "seed": seed, "recipe": f"base {'a=1' if a else ''} {'b=1 c=1' if b else ''}", "f1": f1}
-        for dataset in ("x", "y")
-        for seed in (1, 2)
-        for a in (0, 1)
-        for b in (0, 1)
-        for f1 in [70.0 + 5 * (dataset == "x") + 2.0 * a - 1.0 * b + 0.1 * rng.standard_normal()]
-    ]
-    first, second = script.effects(lines)
-    assert (first["change"], second["change"]) == ("a=1", "b=1 c=1")
-    on = [np.mean([line["f1"] for line in lines if ("a=1" in line["recipe"]) == way]) for way in (True, False)]
-    assert first["effect"] == pytest.approx(on[0] - on[1])
-    assert first["effect"] == pytest.approx(2.0, abs=0.2)
-    assert second["effect"] == pytest.approx(-1.0, abs=0.2)
-    assert first["p"] < 0.001
-    assert first["interval"] == pytest.approx(2.2281 * first["error"], rel=1e-4)  # Student's t of 16 runs less 6 unknowns
-    figure = script.figure_of({"one": (16, [first, second]), "other": (16, [second])})
-    assert [row[:2] for row in figure.rows] == [("one", "a=1"), ("one", "b=1 c=1"), ("other", "b=1 c=1")]
-    assert figure.png().startswith(b"\x89PNG")
-    inverted = [{**line, "ece": 100 - line["f1"]} for line in lines]
-    assert [row["effect"] for row in script.effects(inverted, "ece")] == pytest.approx([-second["effect"], -first["effect"]])
-    with pytest.raises(SystemExit, match="do not tell"):
-        script.effects(lines[:2])
-
-
-SHORT = ("--pool=30", "--test=40", "--steps=3", "--passes=2", "--teacher=3", "--retune=3")
-
-
-def test_merging(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    options = (f"--encoder={tiny_encoder}", *SHORT, "--rounds=2", "--teachers=2", "--seeds=1,2")
-    found = told("merging", monkeypatch, tmp_path, *options)
-    for run in found["runs"]:
-        assert set(run["ways"]) == {
-            "last", "last 2", "last 2, together", "towards 0.5", "towards 0.75", "towards 1.25", "first", "first, merged",
-            "first, together",
-        }  # fmt: skip
-    each = [run["ways"]["last 2"]["f1"] - run["ways"]["last"]["f1"] for run in found["runs"]]
-    assert found["gain"]["f1"]["last 2"]["mean"] == pytest.approx(np.mean(each))
-    joined = tmp_path / "one.json"
-    joined.write_text(json.dumps(found))
-    twice = told("merging", monkeypatch, tmp_path, f"--join={joined},{joined}")
-    assert len(twice["runs"]) == 4
-    assert twice["gain"]["f1"]["last 2"]["mean"] == pytest.approx(np.mean(each))
-
-
-def test_heads_on_one_encoder_are_merged_to_the_mean_of_their_scores(tiny_encoder: str) -> None:
-    merge = importlib.import_module("merging").merge
-    taggers = []
-    for seed in (1, 2, 3):  # each head sees states that are standardised in its own way
-        taggers.append(Tagger.from_encoder(tiny_encoder, labels_of(generate().pool), seed=seed))
-        width = taggers[-1].head.linear.in_features
-        taggers[-1].head.standardise(torch.randn(width, generator=torch.Generator().manual_seed(seed)), 0.5 * seed)
-        taggers[-1].encoder.load_state_dict(taggers[0].encoder.state_dict())
-    states = torch.randn(5, width, generator=torch.Generator().manual_seed(7))
-    one, two, merged = taggers
-    with torch.inference_mode():
-        expected = 0.25 * one.head.scores(states) + 0.75 * two.head.scores(states)
-    merge(merged, [one.state_dict(), two.state_dict()], [1.0, 3.0])
-    with torch.inference_mode():
-        torch.testing.assert_close(merged.head.scores(states), expected, atol=1e-4, rtol=1e-4)
-    two.encoder.load_state_dict({name: value + 1 for name, value in one.encoder.state_dict().items()})
-    merge(merged, [one.state_dict(), two.state_dict()])
-    for name, weight in merged.encoder.named_parameters():
-        torch.testing.assert_close(weight, dict(one.encoder.named_parameters())[name] + 0.5)
-
-
-def test_what_several_say_together(tiny_encoder: str) -> None:
-    """Of one tagger it is what the tagger says, of two the best valid path of their mean, sentence by sentence."""
-    script = importlib.import_module("merging")
-    sentences, states, means = generate().test[:30], [], [0.0] * 30
-    for seed in (1, 2):
-        tagger = Tagger.from_encoder(tiny_encoder, labels_of(generate().pool), seed=seed, valid=True)
-        tagger.head.linear.weight.data *= 50
-        states.append({name: value.clone() for name, value in tagger.state_dict().items()})
-        windows = tagger.splitter.windows([sentence.words for sentence in sentences])
-        assert len(windows) == 30
-        with torch.inference_mode():
-            for row in range(30):
-                means[row] = means[row] + tagger(collate(windows, [row], tagger.pad_id))[0].exp().numpy() / 2
-    paths = [best_valid(mean, np.array([0, len(mean)]), tagger.labels) for mean in means]
-    expected = score_spans([s.tags or () for s in sentences], [[tagger.labels[i] for i in path] for path in paths]).total.f1
-    judge = script.Judge(tagger, sentences, sentences)
-    alone = [judge.together([state])["f1"] for state in states]
-    assert alone == [judge.merged([state])["f1"] for state in states]
-    assert judge.together(states)["f1"] == pytest.approx(expected)
-    assert expected not in alone
-
-
-def test_what_a_run_never_sees(monkeypatch: pytest.MonkeyPatch) -> None:
-    common = importlib.import_module("common")
-    for held in (40, 10_000):
-        found = common.few_shot("conll03", 12, 1000, held)
-        assert found.pool
-        assert 40 <= len(found.held) <= held
-        parts = [sentence for part in found for sentence in part]
-        assert len({id(sentence) for sentence in parts}) == len(parts)
-
-
-def test_students(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = "selection.selector=sampled"
-    ways = f"one: {drawn}; same: {drawn} student.min_steps=3; other: selection.selector=all"
-    found = told("students", monkeypatch, tmp_path, f"--encoder={tiny_encoder}", *SHORT, f"--ways={ways}")
-    [run] = found["runs"]
-    assert run["ways"]["one"].pop("teacher") is not None  # which the others have of it
-    assert run["ways"]["one"] == run["ways"]["same"]
-    assert run["ways"]["other"]["selected"] == 100 > run["ways"]["one"]["selected"]
-    assert found["gain"]["student"]["same"]["mean"] == 0
-    assert found["settings"]["ways"] == ways
-    with pytest.raises(SystemExit, match="share their first teacher, and teacher would change it"):
-        told("students", monkeypatch, tmp_path, f"--encoder={tiny_encoder}", *SHORT, "--ways=a: ; b: teacher.swap=0.5")
-
-
 def test_labels_are_made_wrong_in_four_ways() -> None:
     script = importlib.import_module("suspects")
     before = generate().pool[:200]
@@ -388,37 +204,6 @@ def test_int8(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
         changed = [run["ways"]["onnx, int8"]["changed"] for run in runs]
         spread = found["mean"][name]["onnx, int8"]["changed"]
         assert spread == {"mean": pytest.approx(np.mean(changed)), "deviation": pytest.approx(np.std(changed, ddof=1))}
-
-
-def test_optimism(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Confidences that are too high by a known shift of their logits, another for every dataset and seed."""
-
-    def line(dataset: str, seed: int, method: str, high: float) -> str:
-        logits = np.array([-1.0, 0.5, 3.0])
-        right, sure = (1.0 / (1.0 + np.exp(-each)) for each in (logits, logits + high))
-        bins = [{"confidence": c, "accuracy": a, "count": n} for c, a, n in zip(sure, right, (5, 7, 9), strict=True)]
-        return json.dumps({"dataset": dataset, "seed": seed, "method": method, "bins": bins})
-
-    learnt, judged = tmp_path / "learnt.jsonl", tmp_path / "judged.jsonl"
-    highs = {("a", 1): (0.1, 0.3), ("a", 2): (0.6,), ("b", 1): (1.0,)}
-    learnt.write_text("\n".join(line(*group, "m", high) for group, some in highs.items() for high in some))
-    judged.write_text("\n".join([line("a", 3, "m", 1.0), line("a", 2, "m", 1.0), line("b", 3, "m", 0.0)]))
-    found = told("calibration_shift", monkeypatch, tmp_path, str(learnt), "--judge", str(judged))
-    assert found["groups"] == {
-        "a": {"1": pytest.approx(-0.2, abs=1e-5), "2": pytest.approx(-0.6, abs=1e-5)},
-        "b": {"1": pytest.approx(-1.0, abs=1e-5)},
-    }
-    assert found["shift"] == pytest.approx(-0.6, abs=1e-5)  # of three groups, not of four runs
-    assert found["error"] == pytest.approx(0.4 / 3**0.5, abs=1e-5)
-    of_m = found["judged"]["m"]
-    a, b = of_m["by_dataset"]["a"], of_m["by_dataset"]["b"]
-    assert a["as_it_is"] > 5.0
-    assert a["shifted"] == pytest.approx(0.0, abs=1e-3)  # by that of b, -1: never by its own
-    assert b["shifted"] > b["as_it_is"] == 0.0
-    new = of_m["new_dev_sets"]
-    assert new["runs"] == 2  # the third has a seed that a shift was found with
-    assert new["change"] == pytest.approx((b["shifted"] - a["as_it_is"]) / 2, abs=1e-3)
-    assert new["error"] == pytest.approx(abs(b["shifted"] + a["as_it_is"]) / 2, abs=1e-3)
 
 
 @pytest.mark.timeout(600)

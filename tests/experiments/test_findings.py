@@ -15,7 +15,7 @@ from sequst.errors import SequstError, UsageError
 from sequst.experiments import findings
 from sequst.experiments.cells import Cell, run_cell
 from sequst.experiments.grouping import first_teachers, variant_of
-from sequst.experiments.results import FINDINGS, STRATEGIES, Results, append_lines, key_of, read_findings, read_results
+from sequst.experiments.results import FINDINGS, Results, append_lines, key_of, read_findings, read_results
 from sequst.tagger.tagger import Tagger
 
 BRIEF = (
@@ -129,19 +129,17 @@ def test_hidden_states_are_in_the_order_of_the_words(tiny_encoder: str) -> None:
 def test_of_a_cell_that_was_cut_off_and_run_again_the_last_lines_count(tmp_path: Path) -> None:
     facts = {**dataclasses.asdict(Cell("t", "ours", 1)), "settings_hash": "h"}
     results = tmp_path / "r.jsonl"
-    append_lines(tmp_path / "r.rounds.jsonl", [{**facts, "round": number, "f1": 1} for number in (0, 1)])
-    append_lines(tmp_path / "r.rounds.jsonl", [{**facts, "seed": 2, "round": 0, "f1": 3}])
+    append_lines(tmp_path / "r.rounds.jsonl", [{**facts, "number": number, "round": number, "f1": 1} for number in (0, 1)])
+    append_lines(tmp_path / "r.rounds.jsonl", [{**facts, "seed": 2, "number": 0, "round": 0, "f1": 3}])
     assert read_findings(results, "rounds") == []
-    append_lines(tmp_path / "r.rounds.jsonl", [{**facts, "round": number, "f1": 2} for number in (0, 1)])
+    append_lines(tmp_path / "r.rounds.jsonl", [{**facts, "number": number, "round": number, "f1": 2} for number in (0, 1)])
     append_lines(results, [facts])
     assert [(line["round"], line["f1"]) for line in read_findings(results, "rounds")] == [(0, 2), (1, 2)]
     assert read_findings(results, "words") == []
     for ece in (1, 2):  # with one job a cell that was cut off is the first to run again
         append_lines(tmp_path / "r.reliability.jsonl", [{**facts, "number": 0, "ece": ece}])
-        append_lines(tmp_path / "r.selection.jsonl", [{**facts, "strategy": by, "error": ece} for by in STRATEGIES])
         append_lines(tmp_path / "r.cases.jsonl", [{**facts, "number": number, "ece": ece} for number in (0, 1)])
     assert [line["ece"] for line in read_findings(results, "reliability")] == [2]
-    assert [line["error"] for line in read_findings(results, "selection")] == [2] * 4
     assert [line["ece"] for line in read_findings(results, "cases")] == [2, 2]
 
 

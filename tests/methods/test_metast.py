@@ -17,7 +17,8 @@ from sequst.methods.metast import MetaWeigher, call_with, twice_differentiable, 
 from sequst.methods.self_training import PseudoLabelledWords, WordLosses
 from sequst.objectives.masked import CrossEntropy
 from sequst.objectives.reweighting import slopes_of, worth_by_tangent
-from sequst.tagger.accel.fused_encoder import Learning
+from sequst.tagger.accel.fused_encoder import FusedEncoder
+from sequst.tagger.accel.layers import Layers
 from sequst.tagger.batches import Batch, collate
 from sequst.tagger.encoders.transformer import Transformer
 from sequst.tagger.heads import SoftmaxHead
@@ -98,9 +99,9 @@ def going_fast(split: Split, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch)
             tagger.head.linear.weight.normal_(generator=torch.Generator().manual_seed(2))  # words that differ in worth
         if not dropout:
             without_dropout(tagger)
-        known = tagger.encoder.known_layers()
+        known = Layers.of(tagger.encoder)
         assert known is not None
-        way = Learning(known, plain_learning, torch.float32)
+        way = FusedEncoder(model, known, plain_learning, torch.float32)
         monkeypatch.setattr(way, "takes", lambda batch: True)
         monkeypatch.setattr(Transformer, "is_fast", False)  # the loss of labelled words needs Triton for it
         tagger.encoder.take_way(way)
@@ -121,7 +122,7 @@ def test_by_the_fast_way_they_are_the_same(
         if not fast:
             assert isinstance(tagger.encoder, Transformer)
             tagger.encoder.take_way(None)
-        taken = calls_of(Learning, "states", monkeypatch)
+        taken = calls_of(FusedEncoder, "states", monkeypatch)
         batch = examples_of(tagger, split.dev[:6]).batch([0, 1, 2, 3, 4, 5], tagger)
         weigher = weigher_of(tagger, split, warmup=0.0, rate=0.5, first_order=first_order)
         objective = PseudoLabelledWords(CrossEntropy(), weigher=weigher)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sequst.uncertainty.labelling import Labelling
 
 from sequst.api import Result, resume, train
 from sequst.corpus.sampling import Split
@@ -32,7 +33,6 @@ from sequst.training.directory import RunDirectory
 from sequst.training.loop import Examples, PhaseResult
 from sequst.training.run import Run
 from sequst.uncertainty.beliefs import Beliefs, form_beliefs
-from sequst.uncertainty.labelling import Labelling
 from tests.test_api import KILLER, metrics, summary
 
 QUICK = {

@@ -14,7 +14,8 @@ from sequst.methods import seqvat as seqvat_module
 from sequst.methods.vat import Divergence, LabelledAndAdversarial, constant, word_divergence
 from sequst.objectives.adversarial import adversarial_direction, unit
 from sequst.objectives.consistency import divergence
-from sequst.tagger.accel.fused_encoder import Learning
+from sequst.tagger.accel.fused_encoder import FusedEncoder
+from sequst.tagger.accel.layers import Layers
 from sequst.tagger.batches import collate
 from sequst.tagger.encoders.transformer import Transformer
 from sequst.tagger.tagger import Tagger, labels_of
@@ -90,15 +91,15 @@ def test_by_the_fast_way_it_is_the_same(method: str, split: Split, tiny_encoder:
         for module in tagger.modules():
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0
-        known = tagger.encoder.known_layers()
+        known = Layers.of(tagger.encoder)
         assert known is not None
-        way = Learning(known, plain_learning, torch.float32)
+        way = FusedEncoder(model, known, plain_learning, torch.float32)
         taken = 0
 
-        def states(*inputs: Any, way: Learning = way) -> torch.Tensor:
+        def states(*inputs: Any, way: FusedEncoder = way) -> torch.Tensor:
             nonlocal taken
             taken += 1
-            return Learning.states(way, *inputs)
+            return FusedEncoder.states(way, *inputs)
 
         monkeypatch.setattr(way, "states", states)
         monkeypatch.setattr(way, "takes", lambda batch: True)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from sequst.objectives.adversarial import adversarial_direction, entropy_of, mean_norm, unit
+from sequst.objectives.adversarial import adversarial_direction, mean_norm, unit
 
 MASK = torch.tensor([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0]])
 
@@ -40,9 +40,3 @@ def test_the_mean_norm_is_of_what_is_no_padding() -> None:
     embeddings[0, :, 0] = torch.tensor([1.0, 2.0, 3.0])
     embeddings[1, :, 1] = torch.tensor([4.0, 6.0, 1000.0])  # the last is padding
     assert mean_norm(embeddings, MASK).flatten().tolist() == [2.0, 5.0]
-
-
-def test_entropy() -> None:
-    log_probs = torch.tensor([[[0.5, 0.5], [1.0 - 1e-7, 1e-7], [0.25, 0.75]]]).log()
-    found = entropy_of(log_probs, torch.tensor([[True, True, False]]))
-    assert abs(found.item() - 0.5 * torch.tensor(2.0).log().item()) < 1e-4

@@ -1,25 +1,28 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sequst.objectives.masked import CrossEntropy, HuberisedCrossEntropy, huberised, masked_mean
-from sequst.tagger.batches import IGNORED
+from sequst.objectives.masked import CROSS_ENTROPY, WordLoss, huberised, masked_loss, masked_mean, word_losses
+from sequst.tagger.batches import IGNORED, Rows
+from sequst.tagger.heads import SoftmaxHead
 
 LOG_PROBS = torch.tensor([[[0.5, 0.5], [0.25, 0.75], [0.9, 0.1]], [[0.04, 0.96], [0.5, 0.5], [0.5, 0.5]]]).log()
 LABELS = torch.tensor([[0, 1, 0], [0, IGNORED, IGNORED]])
 
 
 def masked_cross_entropy(log_probs: torch.Tensor, labels: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    return masked_mean(CrossEntropy()(log_probs, labels, 0.0), mask)
+    return masked_mean(word_losses(log_probs, labels), mask)
 
 
 def masked_phce(log_probs: torch.Tensor, labels: torch.Tensor, mask: torch.Tensor, tau: float) -> torch.Tensor:
-    return masked_mean(HuberisedCrossEntropy(tau)(log_probs, labels, 0.0), mask)
+    return masked_mean(word_losses(log_probs, labels, tau), mask)
 
 
 def test_cross_entropy_by_hand() -> None:
@@ -36,22 +39,26 @@ def test_phce_by_hand() -> None:
     assert masked_phce(LOG_PROBS, LABELS, mask, tau=10).item() == pytest.approx((first + second) / 2, rel=1e-5)
 
 
-def test_soft_labels_cost_their_expectation() -> None:
-    mask = torch.tensor([[True, True, True], [True, False, False]])
-    soft = torch.tensor([[[0.5, 0.5], [0.0, 1.0], [1.0, 0.0]], [[0.5, 0.5], [0.0, 0.0], [0.0, 0.0]]])
-    first = -(math.log(0.5) + math.log(0.75) + math.log(0.9)) / 3
-    second = -(math.log(0.04) + math.log(0.96)) / 2
-    assert masked_cross_entropy(LOG_PROBS, soft, mask).item() == pytest.approx((first + second) / 2, rel=1e-5)
-    second = (-10 * 0.04 + math.log(10) + 1 - math.log(0.96)) / 2
-    assert masked_phce(LOG_PROBS, soft, mask, tau=10).item() == pytest.approx((first + second) / 2, rel=1e-5)
+def test_tau_is_infinite_while_cross_entropy_comes_first() -> None:
+    loss = WordLoss(10.0, warmup=0.3)
+    assert [loss.tau_at(done) for done in (0.0, 0.29, 0.3, 1.0)] == [math.inf, math.inf, 10.0, 10.0]
+    assert CROSS_ENTROPY.tau_at(1.0) == math.inf
 
 
-def test_soft_labels_that_are_sure_are_hard_ones() -> None:
-    known = LABELS.clamp(min=0)
-    sure = torch.nn.functional.one_hot(known, 2).float()
-    mask = LABELS != IGNORED
-    assert masked_cross_entropy(LOG_PROBS, sure, mask).item() == masked_cross_entropy(LOG_PROBS, known, mask).item()
-    assert masked_phce(LOG_PROBS, sure, mask, tau=10).item() == masked_phce(LOG_PROBS, known, mask, tau=10).item()
+@pytest.mark.parametrize("tau", [10.0, math.inf])
+def test_the_loss_of_a_batch_weighs_its_words(tau: float) -> None:
+    """By hand: a mean over the selected words of each sentence, each loss times its weight, then a mean over sentences."""
+    torch.manual_seed(0)
+    head = SoftmaxHead(4, 2, 0.0, 1)
+    hidden, mask = 30 * torch.randn(2, 3, 4), torch.tensor([[True, True, False], [True, False, False]])
+    weights = torch.tensor([[0.5, 1.5, 9.0], [2.0, 9.0, 9.0]])
+    rows = Rows(torch.ones(2, 3, dtype=torch.bool), torch.ones(2, dtype=torch.bool))
+    batch: Any = SimpleNamespace(labels=LABELS, selected=mask, weights=weights, rows=rows)
+    losses = word_losses(head(hidden, rows), LABELS, tau)
+    expected = ((0.5 * losses[0, 0] + 1.5 * losses[0, 1]) / 2 + 2.0 * losses[1, 0]) / 2
+    assert masked_loss(head, hidden, batch, tau).item() == pytest.approx(expected.item(), rel=1e-6)
+    batch.weights = None
+    assert masked_loss(head, hidden, batch, tau).item() == pytest.approx(masked_mean(losses, mask).item(), rel=1e-6)
 
 
 def test_nothing_selected_is_no_loss_and_no_gradient() -> None:

@@ -180,9 +180,7 @@ def test_a_tagger_looks_at_them(kind: str, tiny_encoder: str, monkeypatch: pytes
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
     assert _mean(seeing, large) == pytest.approx(plain, abs=1e-4)
-    monkeypatch.setattr(
-        "sequst.tagger.encoders.transformer.Transformer.known_layers", lambda encoder: None
-    )  # as of any other encoder
+    monkeypatch.setattr("sequst.tagger.accel.layers.Layers.of", lambda encoder: None)  # as of any other encoder
     assert _mean(seeing, large) == pytest.approx(plain, abs=1e-4)
 
 

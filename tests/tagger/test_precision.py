@@ -13,7 +13,7 @@ from tests.tagger.accel.test_cpu_forward import batch_of, model_of
 from sequst.api import train
 from sequst.corpus.generated import generate
 from sequst.errors import UsageError
-from sequst.tagger.accel.cpu_forward import Lean
+from sequst.tagger.accel.cpu_forward import CpuForward
 from sequst.tagger.accel.forward import Forward
 from sequst.tagger.accel.layers import Layers
 from sequst.tagger.precision import has_bf16, in_precision, require_bf16
@@ -56,7 +56,7 @@ def test_what_the_machine_lacks_is_told(monkeypatch: pytest.MonkeyPatch) -> None
 def test_products_in_bf16_are_near_those_in_fp32(kind: str, laid_out: bool) -> None:
     known = Layers.of(model_of(kind))
     assert known is not None
-    batch, half, full = batch_of(), Lean(known, torch.bfloat16), Lean(known)
+    batch, half, full = batch_of(), CpuForward(known, torch.bfloat16), CpuForward(known)
     if laid_out:
         half.lay_out()
     with torch.inference_mode():
@@ -78,8 +78,8 @@ def tagger(tiny_encoder: str) -> Tagger:
 def test_a_tagger_within_bf16(tagger: Tagger, monkeypatch: pytest.MonkeyPatch) -> None:
     sentences = generate().pool[:600]  # several batches: weights are laid out, and cores have batches of their own
     made: list[Any] = []
-    before = Lean.__init__
-    monkeypatch.setattr(Lean, "__init__", lambda self, known, dtype: (made.append(dtype), before(self, known, dtype))[1])
+    before = CpuForward.__init__
+    monkeypatch.setattr(CpuForward, "__init__", lambda self, known, dtype: (made.append(dtype), before(self, known, dtype))[1])
 
     def found() -> list[Any]:
         beliefs, labels = form_beliefs(tagger, sentences, 3, 1), label_words(tagger, sentences)
@@ -112,7 +112,7 @@ def test_what_the_machine_has_no_instructions_for_is_left_to_torch(
     sentences = generate().pool[:600]
     exact = label_words(tagger.eval(), sentences)
     with torch.autocast("cpu", dtype):
-        assert Forward(tagger).lean is None
+        assert Forward(tagger).cpu is None
         found = label_words(tagger, sentences)
     assert np.mean(found.labels == exact.labels) > 0.98
 

@@ -16,6 +16,7 @@ import transformers
 from sequst.corpus.generated import generate
 from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError
+from sequst.tagger.accel.embedding import trained_rows
 from sequst.tagger.batches import collate
 from sequst.tagger.capitals import WAYS
 from sequst.tagger.predict import annotate
@@ -196,7 +197,7 @@ def test_any_encoder_learns_the_words_in_use_alone(name: str, tiny_encoder: str,
     table = tagger.encoder.model.get_input_embeddings()  # type: ignore[operator, union-attr]
     tagger.loss(batch).backward()
     whole, rows = table.weight.grad, batch.input_ids.unique()
-    with tagger.encoder.narrowed(rows):
+    with trained_rows(tagger.encoder, rows):
         assert len(table.weight) < len(whole)
         tagger.loss(batch).backward()
         places = torch.searchsorted(torch.cat([rows, torch.tensor([tagger.pad_id, tagger.encoder.mask_id])]).unique(), rows)

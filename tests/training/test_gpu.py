@@ -17,7 +17,7 @@ from tests.training.test_steps import calls_of, refuse
 
 from sequst.api import resume, train
 from sequst.corpus.sampling import Split
-from sequst.tagger.accel.fused_encoder import Learning
+from sequst.tagger.accel.fused_encoder import FusedEncoder
 from sequst.tagger.batches import Batch
 from sequst.training.steps import ReplayedSteps
 
@@ -197,7 +197,7 @@ def test_recorded_or_not_steps_are_the_same(
     options |= {"unlabeled": split.unlabeled[:40], "dev": split.dev, "method": method, "encoder": wide_encoder}
     options |= {"vat": {"warmup": 0.5}, "cvt": {"warmup": 0.3}, "metast": {"warmup": 0.5, "refresh": 5}, "adapt": False}
     replays = calls_of(torch.cuda.CUDAGraph, "replay", monkeypatch)
-    fast_ways = calls_of(Learning, "states", monkeypatch)
+    fast_ways = calls_of(FusedEncoder, "states", monkeypatch)
     learnt: set[str] = set()
     record = ReplayedSteps._record
 

@@ -8,20 +8,19 @@ import pytest
 import yaml
 
 from sequst.errors import UsageError
-from sequst.methods.registry import find_method
 from sequst.training.configure import (
     describe,
     from_dict,
-    from_saved,
+    from_model,
     leaves,
     load_settings,
     parse_yaml,
     recipe_names,
+    replaced,
     save_settings,
     template,
 )
-from sequst.training.settings import _CHOICES, Settings, to_dict
-from sequst.uncertainty.selectors import SELECTORS
+from sequst.training.settings import SELECTORS, Settings, to_dict
 
 Write = Callable[..., Path]
 
@@ -52,12 +51,7 @@ def test_later_wins(write: Write) -> None:
         ("selection.share=0", "must be above 0 and at most 1"),
         ("robust.tau=0.5", "must be 0 or at least 1"),
         ("gcr.prior=1e-30", "must be 0 or at least 0.001"),
-        ("selection.weight=both2", "must be one of both"),
         ("dev_fraction=1.5", "must be at least 0 and below 1"),
-        ("selection.rest=kept", "must be one of dropped, mean"),
-        ("swap_from=nowhere", "must be one of labeled, text"),
-        ("teacher.swap=1", "must be at least 0 and below 1"),
-        ("student.swap=0.5", "setting student.swap: entities are swapped in labelled sentences alone; set teacher.swap or"),
         ("precision=fp8", "must be one of auto, fp32, bf16"),
         ("teacher.epochs", "write it as name=value"),
         ("seed=[", "not valid YAML"),
@@ -69,40 +63,10 @@ def test_wrong_settings_are_named(override: str, message: str) -> None:
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("other", "message"),
-    [
-        ("pseudo_labels=soft", "with pseudo_labels=soft selected words would be learnt as the rest is; set pseudo_labels=hard"),
-        ("pseudo_labels=mean", "with pseudo_labels=mean"),
-        ("gcr.selected_only=true", "all words are learnt then; set gcr.selected_only=false"),
-        ("selection.selector=all", "setting selection.rest: the selector all takes every word"),
-    ],
-)
-def test_settings_that_do_not_go_with_learning_the_rest(other: str, message: str) -> None:
-    learnt = ["selection.selector=top", "selection.rest=mean"]
-    assert load_settings(None, [*learnt, "pseudo_labels=sampled"]).selection.rest == "mean"
-    with pytest.raises(UsageError) as error:
-        load_settings(None, [*learnt, other])
-    assert message in str(error.value)
-
-
-@pytest.mark.parametrize("selector", ["all", "weighed", "weighed-of-class"])
-@pytest.mark.parametrize("other", ["share=0.8", "each_epoch=true", "rest=mean"])
-def test_what_takes_every_word_draws_none(selector: str, other: str) -> None:
-    asked, name = [f"selection.selector={selector}", f"selection.{other}"], other.split("=")[0]
-    with pytest.raises(UsageError, match=rf"setting selection\.{name}: the selector {selector} takes every word"):
-        load_settings(None, asked)
-    assert load_settings(None, [*asked, "selection.selector=sampled"]).selection.selector == "sampled"
-
-
 @pytest.mark.parametrize("content", ["- a\n- b\n", "a: [", "just text", b"\xff\xfe"])
 def test_bad_files(write: Write, content: str | bytes) -> None:
     with pytest.raises(UsageError, match=r"--settings .*s\.yaml"):
         load_settings(write("s.yaml", content))
-
-
-def test_the_selectors_that_settings_allow_are_those_there_are() -> None:
-    assert set(_CHOICES["selector"]) == set(SELECTORS)
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
@@ -148,32 +112,6 @@ def text_of(recipe: str) -> str:
     return resources.files("sequst.training").joinpath(f"recipes/{recipe}.yaml").read_text(encoding="utf-8")
 
 
-def test_hashes_of_old_results_stay() -> None:
-    """Of settings that have become older than others since: results are found by them."""
-    assert load_settings("paper", method="finetune", encoder="minilm").hash(find_method("finetune").unused) == "8e3c4cd39f1c"
-    settings = load_settings("paper", ["max_rounds=2"], method="sequst", encoder="mpnet")
-    assert settings.hash(find_method("sequst").unused) == "b68e2f10090d"
-    adapted = load_settings("paper", ["adapt=true"])
-    assert adapted.hash() != load_settings("paper").hash()
-    assert adapted.hash() != load_settings("paper", ["adapt=true", "adaptation.epochs=3"]).hash()
-    assert load_settings("paper", ["adaptation.epochs=3"]).hash() == load_settings("paper").hash()
-
-
-def test_what_an_earlier_version_kept_means_what_it_meant_then() -> None:
-    kept = to_dict(load_settings(None, ["max_rounds=3", "student.epochs=7"], seed=5))
-    for name in ("transitions", "capitals", "abstain"):
-        del kept[name]
-    del kept["selection"]["doubtful"]
-    found = from_saved(kept)
-    assert (found.transitions, found.capitals, found.abstain, found.selection.doubtful) == (0.0, 0.0, False, "kept")
-    assert (found.max_rounds, found.student.epochs, found.student.hide) == (3, 7.0, Settings().student.hide)
-    assert from_saved(to_dict(Settings())) == Settings()
-    assert from_saved({"encoder": "bilstm"}).student.hide == 0.0  # before words were hidden
-    assert from_dict({}) == Settings()
-    with pytest.raises(UsageError, match="unknown"):
-        from_saved({"sucessions": 1})
-
-
 def test_what_changes_nothing_is_not_in_the_hash() -> None:
     def same(changes: str, *of: str) -> bool:
         return load_settings(None, [*changes.split()]).hash() == load_settings(None, [*of, *changes.split()]).hash()
@@ -187,13 +125,6 @@ def test_what_changes_nothing_is_not_in_the_hash() -> None:
     assert not same("valid_tags=false", "capitals=1")
     assert not same("head=crf", "capitals=1")
     assert not same("calibrate=true", "abstain=false")
-    assert not same("abstain=false selection.doubtful=dropped", "calibration_shift=0")
-
-
-@pytest.mark.parametrize("other", ["pseudo_labels=sampled", "pseudo_labels=mean", "ensemble.memory=0.5"])
-def test_only_best_tags_of_this_round_are_doubted(other: str) -> None:
-    with pytest.raises(UsageError, match=r"setting selection\.doubtful=outside: .*set (pseudo_labels=hard|ensemble\.memory=0)"):
-        load_settings(None, ["selection.doubtful=outside", other])
 
 
 def test_a_group_given_in_part_keeps_its_own_defaults() -> None:
@@ -217,3 +148,76 @@ def test_what_was_read_once_is_read_again_as_it_was() -> None:
     assert (again.teacher.epochs, again.seed) == (Settings().teacher.epochs, Settings().seed)
     parse_yaml("a: {b: 1}")["a"]["b"] = 2
     assert parse_yaml("a: {b: 1}") == {"a": {"b": 1}}
+
+
+@pytest.mark.parametrize("selector", sorted({*SELECTORS} - {"sampled"}))
+def test_what_takes_every_word_has_no_share(selector: str) -> None:
+    asked = [f"selection.selector={selector}", "selection.share=0.8"]
+    with pytest.raises(UsageError, match=rf"setting selection\.share: the selector {selector} takes every word"):
+        load_settings(None, asked)
+    assert load_settings(None, [*asked, "selection.selector=sampled"]).selection.share == 0.8
+
+
+OLD_PHASE = "learning_rate head_learning_rate epochs min_steps max_steps batch_size weight_decay warmup max_gradient_norm"
+OLD_PHASE += " evaluations average swap hide"
+OLD = {f"{phase}.{leaf}" for phase in ("adaptation", "teacher", "student", "retune") for leaf in OLD_PHASE.split()}
+OLD |= {
+    "successions",
+    "optimism",
+    "pseudo_labels",
+    "sharpness",
+    "mix_labeled",
+    "swap_from",
+    "crf.constrained",
+    "crf.learning_rate",
+    "bilstm.word_size",
+    "bilstm.character_size",
+    "bilstm.filters",
+    "bilstm.dropout",
+    "bilstm.rate",
+    "uncertainty.dropout",
+    "uncertainty.calibrated",
+    "selection.weight",
+    "selection.unit",
+    "selection.each_epoch",
+    "selection.rest",
+    "selection.doubtful",
+    "ensemble.memory",
+    "gcr.start",
+    "gcr.detach",
+    "gcr.selected_only",
+    "vat.step",
+    "vat.warmup",
+    "vat.entropy",
+    "cvt.warmup",
+    "cvt.hidden",
+    "cvt.learning_rate",
+    "metast.labels",
+    "metast.batch_size",
+    "metast.refresh",
+    "metast.smoothing",
+    "metast.retune",
+}
+"""Settings of version 0.1, those aside that never changed."""
+
+
+@pytest.mark.parametrize("name", sorted(OLD - {item.name for item in describe()}))
+def test_a_setting_that_is_gone_says_what_to_use(name: str) -> None:
+    with pytest.raises(UsageError) as error:
+        load_settings(None, [f"{name}=1"])
+    group = name.split(".")[0]
+    assert f"the setting {name!r} is gone; " in str(error.value) or f"the setting {group!r} is gone; " in str(error.value)
+    assert replaced(name)
+
+
+def test_a_model_of_an_earlier_version_keeps_the_settings_that_are_left() -> None:
+    kept = {"seed": 5, "successions": 1.0, "teacher": {"epochs": 7.0, "average": 0.9}, "crf": {"constrained": True}}
+    settings = from_model(kept, "settings in sequst.json")
+    assert (settings.seed, settings.teacher.epochs) == (5, 7.0)
+
+
+def test_the_paper_is_the_paper() -> None:
+    paper = load_settings("paper")
+    assert (paper.valid_tags, paper.transitions, paper.abstain, paper.choose) == (False, 0.0, False, "best")
+    assert (paper.selection.selector, paper.selection.share, paper.student.hide) == ("sampled", 0.5, 0.0)
+    assert (paper.robust.loss, paper.gcr.weight, paper.gcr.samples) == ("phce", 0.5, 3)

@@ -18,7 +18,7 @@ from sequst.methods.finetune import LabelledWords
 from sequst.methods.self_training import PseudoLabelledWords
 from sequst.objectives.consistency import GaussianConsistency
 from sequst.objectives.masked import CrossEntropy, HuberisedCrossEntropy
-from sequst.tagger.accel.fused_encoder import Learning
+from sequst.tagger.accel.fused_encoder import FusedEncoder
 from sequst.tagger.batches import Batch, collate
 from sequst.tagger.encoders.pretrained import load_tokenizer
 from sequst.tagger.tagger import Tagger, labels_of
@@ -301,7 +301,7 @@ def test_replayed_steps_are_the_steps(
     name = encoder_of(kind, tiny_encoder, tmp_path)
     replays = calls_of(torch.cuda.CUDAGraph, "replay", monkeypatch)
     updates = calls_of(FusedAdamW, "__call__", monkeypatch)
-    fast_ways = calls_of(Learning, "states", monkeypatch)
+    fast_ways = calls_of(FusedEncoder, "states", monkeypatch)
     phase = Phase(learning_rate=1e-3, min_steps=40, epochs=1, evaluations=2, batch_size=8, average=average)
 
     def trained(make: Any, recorded: bool, state: Any = None, **hooks: Any) -> dict[str, Tensor]:

@@ -36,14 +36,16 @@ def test_every_sentence_comes_out_with_the_beliefs_of_its_chunk(tagger: Tagger, 
 
 @pytest.mark.parametrize("count", [0, 3, 12, 14])
 @pytest.mark.parametrize("lean", [True, False])
-def test_what_was_read_before_a_malformed_place_comes_out(tagger: Tagger, count: int, lean: bool) -> None:
+def test_what_was_read_before_a_malformed_place_comes_out(
+    tagger: Tagger, count: int, lean: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def sentences() -> Iterator[Sentence]:
         yield from generate().test[:count]
         raise ValueError("the next line")
 
     found: list[Prediction] = []
     if not lean:
-        tagger.encoder.known_layers = lambda: None  # type: ignore[method-assign]
+        monkeypatch.setattr("sequst.tagger.accel.layers.Layers.of", lambda encoder: None)
     with pytest.raises(ValueError, match="the next line"):
         found.extend(annotate_with_uncertainty(tagger, sentences(), passes=1, chunk=4))
     assert len(found) == count

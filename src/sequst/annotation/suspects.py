@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sequst.annotation.label_errors import HeldOutPrediction, Suspect, rank_suspects
-from sequst.api import AUTO, Source, overridden, train
+from sequst.api import AUTO, overridden, train
 from sequst.corpus.folds import fold_of
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import types_of
@@ -23,6 +23,7 @@ from sequst.training.progress import Progress, Silent
 from sequst.training.run import PhaseStopped
 from sequst.training.seeds import derive
 from sequst.training.settings import Settings
+from sequst.training.sources import Source
 from sequst.uncertainty.beliefs import form_beliefs
 
 FOLDS = 5

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from sequst.corpus.sentence import Sentence
+from sequst.errors import SequstError
 from sequst.tagger.predict import label_words
 from sequst.tagger.tagger import Tagger
 
@@ -19,6 +20,8 @@ def fit_temperature(tagger: Tagger, sentences: Sequence[Sentence]) -> float:
     other must be there."""
     ids = {name: number for number, name in enumerate(tagger.labels)}
     known = [(i, ids[tag]) for i, tag in enumerate(tag for s in sentences for tag in s.tags or ()) if tag in ids]
+    if not known:
+        raise SequstError("no word of the dev set has a tag that the tagger knows: nothing to fit a temperature to")
     found = label_words(tagger, sentences, probabilities=True).probabilities
     places, tags = np.array(known).T
     assert found is not None

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path, PurePath
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import yaml
 
@@ -220,34 +220,41 @@ def _require_own_settings(overrides: Iterable[str]) -> None:
 
 def _value(key: str, value: Any, where: str) -> Any:
     if key in _LISTS:
-        items = value if isinstance(value, list) else [value]
-        has_all = key in ("shots", "pool")
-        items = [None if has_all and item == "all" else item for item in items]
-        bad = [item for item in items if type(item) is not _LISTS[key] and not (has_all and item is None)]
-        if bad or not items:
-            kind = "whole numbers, or all" if has_all else "whole numbers" if _LISTS[key] is int else "texts"
-            raise UsageError(f"{where}: {key} must be a list of {kind}; found {shorten(value)}")
-        if has_all and any(item is not None and item < 1 for item in items):
-            raise UsageError(f"{where}: {key} must be whole numbers above 0, or all; found {shorten(value)}")
-        strange = [item for item in items if item not in _CHOICES.get(key, items)]
-        if strange:
-            raise UsageError(f"{where}: {key} {strange[0]!r} is none of {', '.join(_CHOICES[key])}")
-        return tuple(items)
+        return _list(key, value, where)
     if key in ("settings_of", "space"):
-        if not isinstance(value, dict):
-            raise UsageError(f"{where}: {key} must be names with lists; found {shorten(value)}")
-        lists = {str(name): tuple(items if isinstance(items, list) else [items]) for name, items in value.items()}
-        kinds = (str,) if key == "settings_of" else (str, int, float)
-        for name, members in lists.items():
-            if not members or any(not isinstance(item, kinds) for item in members):
-                raise UsageError(f"{where}: {key} of {name} must be a list of {'settings' if kinds == (str,) else 'values'}")
-        return lists
-    if key == "base" and value not in settings_names():
-        raise UsageError(f"{where}: base {shorten(value)} is none of {', '.join(settings_names())}")
+        return _lists_by_name(key, value, where)
     if key == "about" and not isinstance(value, str):
         raise UsageError(f"{where}: about must be a text; found {shorten(value)}")
-    if key in _CHOICES and value not in _CHOICES[key]:
-        raise UsageError(f"{where}: {key} {shorten(value)} is none of {', '.join(_CHOICES[key])}")
     if key == "draws" and (type(value) is not int or value < 1):
-        raise UsageError(f"{where}: {key} must be a whole number above 0; found {shorten(value)}")
-    return cast("Any", value)
+        raise UsageError(f"{where}: draws must be a whole number above 0; found {shorten(value)}")
+    choices = settings_names() if key == "base" else _CHOICES.get(key)
+    if choices is not None and value not in choices:
+        raise UsageError(f"{where}: {key} {shorten(value)} is none of {', '.join(choices)}")
+    return value
+
+
+def _list(key: str, value: Any, where: str) -> tuple[Any, ...]:
+    """The items of a list; one item may stand without brackets. `all` of shots and pool is None."""
+    items = value if isinstance(value, list) else [value]
+    has_all = key in ("shots", "pool")
+    given = [item for item in items if not (has_all and item == "all")]
+    kind = "whole numbers, or all" if has_all else "whole numbers" if _LISTS[key] is int else "texts"
+    if not items or any(type(item) is not _LISTS[key] for item in given):
+        raise UsageError(f"{where}: {key} must be a list of {kind}; found {shorten(value)}")
+    if has_all and any(item < 1 for item in given):
+        raise UsageError(f"{where}: {key} must be whole numbers above 0, or all; found {shorten(value)}")
+    strange = [item for item in given if item not in _CHOICES.get(key, given)]
+    if strange:
+        raise UsageError(f"{where}: {key} {strange[0]!r} is none of {', '.join(_CHOICES[key])}")
+    return tuple(None if has_all and item == "all" else item for item in items)
+
+
+def _lists_by_name(key: str, value: Any, where: str) -> dict[str, tuple[Any, ...]]:
+    if not isinstance(value, dict):
+        raise UsageError(f"{where}: {key} must be names with lists; found {shorten(value)}")
+    lists = {str(name): tuple(items if isinstance(items, list) else [items]) for name, items in value.items()}
+    kinds, what = ((str,), "settings") if key == "settings_of" else ((str, int, float), "values")
+    for name, members in lists.items():
+        if not members or not all(isinstance(item, kinds) for item in members):
+            raise UsageError(f"{where}: {key} of {name} must be a list of {what}")
+    return lists

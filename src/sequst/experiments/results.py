@@ -135,7 +135,7 @@ def _findings_of(lines: Lines, results: Path, kind: str) -> Lines:
     before = None
     for line in _beside(results, kind):
         key = key_of(line)
-        if key != before or _begins(line):  # the lines of a cell are written in one go
+        if key != before or line.get("number") == 0:  # the lines of a cell are written in one go
             found[key] = []
         found[key].append(line)
         before = key
@@ -146,11 +146,6 @@ def _beside(results: Path, kind: str) -> Lines:
     """The lines of a kind that lie beside the results; what was cut off is left out, for its cell was not done."""
     found = [line for _, line in _lines(results.with_suffix(f".{kind}.jsonl"))]
     return [line for line in found if isinstance(line, dict) and all(name in line for name in _NAMED)]
-
-
-def _begins(line: Mapping[str, Any]) -> bool:
-    """Whether it is the first of its cell and kind; lines that are older than their number are told by what they are of."""
-    return bool(line.get("number", line.get("round", 0)) == 0 and line.get("strategy", STRATEGIES[0]) == STRATEGIES[0])
 
 
 def append_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:

@@ -87,43 +87,60 @@ def _own_settings(lines: Lines, rows: Rows) -> dict[str, str]:
 
 
 def _scores_table(group: Group, scored: Scored, own_settings: Mapping[str, str]) -> Table:
-    scores, ceiling, caps, teachers = scored
-    columns = _columns(scores)
+    scores, ceiling = scored.scores, scored.ceiling
+    columns, methods = _columns(scores), _methods(scores)
     rows = [[name, *row] for name, row in zip(("full data", ""), _ceiling_rows(columns, ceiling), strict=True)]
-    bases = [method for method in _methods(scores) if method_of(method) == "finetune"]
+    bases = [method for method in methods if method_of(method) == "finetune"]
     base = {dataset: statistics.mean(found.values()) for (dataset, method), found in scores.items() if [method] == bases}
-    for method in _methods(scores):
-        ours = {dataset: found for dataset in columns if (found := scores.get((dataset, method)))}
-        means = {dataset: statistics.mean(found.values()) for dataset, found in ours.items()}
-        rows.append([method, "ours", *(_spread(ours.get(dataset)) for dataset in columns), _average(means)])
-        printed = {d: figure.f1 for d in columns if (figure := paper_figure(group, d, method)) is not None}
-        rows.append(["", "paper", *(_number(printed.get(dataset)) for dataset in columns), _average(printed)])
-        apart = {dataset: means[dataset] - printed[dataset] for dataset in means if dataset in printed}
-        rows.append(["", "difference", *(_signed(apart.get(dataset)) for dataset in columns), _signed_average(apart)])
-        if method_of(method) != "finetune":
-            closed = {d: _gap_closed(means[d], base[d], ceiling[d]) for d in means if d in base and d in ceiling}
-            rows.append(["", "gap closed, %", *(_whole(closed.get(dataset)) for dataset in columns), ""])
+    for method in methods:
+        rows += _method_rows(group, scored, columns, method, base)
+    told = [row for row in rows if row[1] == "ours" or any(cell not in (MISSING, "") for cell in row[2:])]
+    notes = _notes(group, scored, own_settings, several_bases=len(bases) > 1)
+    return Table(group.title, ["method", "", *columns, "average"], told, notes, labels=2)
+
+
+def _method_rows(
+    group: Group, scored: Scored, columns: Sequence[str], method: str, base: Mapping[str, float]
+) -> list[list[str]]:
+    """Ours, the paper's, the difference and, but for fine-tuning, how much of the gap from `base` to full data is closed."""
+    ceiling = scored.ceiling
+    ours = {dataset: found for dataset in columns if (found := scored.scores.get((dataset, method)))}
+    means = {dataset: statistics.mean(found.values()) for dataset, found in ours.items()}
+    printed = {d: figure.f1 for d in columns if (figure := paper_figure(group, d, method)) is not None}
+    apart = {dataset: means[dataset] - printed[dataset] for dataset in means if dataset in printed}
+    rows = [
+        [method, "ours", *(_spread(ours.get(dataset)) for dataset in columns), _average(means)],
+        ["", "paper", *(_number(printed.get(dataset)) for dataset in columns), _average(printed)],
+        ["", "difference", *(_signed(apart.get(dataset)) for dataset in columns), _signed_average(apart)],
+    ]
+    if method_of(method) != "finetune":
+        closed = {d: _gap_closed(means[d], base[d], ceiling[d]) for d in means if d in base and d in ceiling}
+        rows.append(["", "gap closed, %", *(_whole(closed.get(dataset)) for dataset in columns), ""])
+    return rows
+
+
+def _notes(group: Group, scored: Scored, own_settings: Mapping[str, str], several_bases: bool) -> list[str]:
+    methods, datasets = _methods(scored.scores), {dataset for dataset, _ in scored.scores}
     notes = [
         "ours: mean ± standard deviation (runs) of the test F1; gap closed: (method - fine-tuning) / (full data - fine-tuning)",
         "averages are over the six sets of the paper, recomputed, and only where all six are there",
         "the paper does not describe its BiLSTM" if group.encoder == BILSTM else "the paper's encoder is bert-base-uncased",
     ]
-    if caps:
-        named = ", where a row's name says nothing else" if any("unlabelled" in method for method in _methods(scores)) else ""
-        notes.append(f"unlabelled sentences at most{named}: {', '.join(f'{cap:,}' for cap in sorted(caps))}")
+    if scored.caps:
+        named = ", where a row's name says nothing else" if any("unlabelled" in method for method in methods) else ""
+        notes.append(f"unlabelled sentences at most{named}: {', '.join(f'{cap:,}' for cap in sorted(scored.caps))}")
     if own_settings:
         notes.append(f"settings that not all methods have: {'; '.join(f'{row}: {told}' for row, told in own_settings.items())}")
-    if len(bases) > 1:
+    if several_bases:
         notes.append("fine-tuning stands here with several settings, so there is no one gap to close")
-    if teachers:
-        where = ", ".join(in_order(teachers))
+    if scored.teachers:
+        where = ", ".join(in_order(scored.teachers))
         notes.append(f"self-training begins with fine-tuning: some runs of finetune are first teachers of other runs ({where})")
-    notes += [f"{dataset}: {told}" for dataset, told in paper.caveats().items() if any(name == dataset for name, _ in scores)]
-    printed_here = [f"{group.shots}-shot, {method}," for method in _methods(scores)]
-    if paper_figure(group, columns[0], "finetune") is not None:
-        notes += [f"the paper, {erratum}" for erratum in paper.errata() if erratum.place.startswith(tuple(printed_here))]
-    told = [row for row in rows if row[1] == "ours" or any(cell not in (MISSING, "") for cell in row[2:])]
-    return Table(group.title, ["method", "", *columns, "average"], told, notes, labels=2)
+    notes += [f"{dataset}: {told}" for dataset, told in paper.caveats().items() if dataset in datasets]
+    if paper_figure(group, paper.datasets()[0], "finetune") is not None:
+        places = tuple(f"{group.shots}-shot, {method}," for method in methods)
+        notes += [f"the paper, {erratum}" for erratum in paper.errata() if erratum.place.startswith(places)]
+    return notes
 
 
 def paper_figure(group: Group, dataset: str, method: str) -> paper.Figure | None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sequst.api import Result, Source, train
+from sequst.api import Result, train
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import is_tag
 from sequst.errors import UsageError, nearest, shorten
@@ -25,6 +25,7 @@ from sequst.training.configure import from_dict, from_model, nested
 from sequst.training.data import DataFile
 from sequst.training.progress import Progress, Silent
 from sequst.training.settings import to_dict
+from sequst.training.sources import Source
 from sequst.uncertainty.predict import PASSES, annotate_with_uncertainty
 
 if TYPE_CHECKING:

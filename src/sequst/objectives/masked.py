@@ -10,7 +10,7 @@ from torch import Tensor
 
 from sequst.tagger.accel.losses import loss_kernels
 from sequst.tagger.batches import IGNORED, Batch
-from sequst.tagger.heads import Head, SoftmaxHead
+from sequst.tagger.heads import Head, SoftmaxHead, unhalved
 
 
 @dataclass(frozen=True)
@@ -66,5 +66,5 @@ def masked_loss(head: Head, hidden: Tensor, batch: Batch, tau: float) -> Tensor:
     if kernels is not None:
         loss: Tensor = kernels.masked_loss(scores, batch.labels, batch.selected, batch.weights, tau)
         return loss
-    losses = word_losses(head.log_probs(scores.float(), batch.rows), batch.labels, tau)
+    losses = word_losses(head.log_probs(unhalved(scores), batch.rows), batch.labels, tau)
     return masked_mean(losses if batch.weights is None else batch.weights * losses, batch.selected)

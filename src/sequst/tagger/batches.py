@@ -48,7 +48,6 @@ class Batch:
     owned: Tensor  # (B, W) true where this window decides the word's tag
     labels: Tensor | None  # (B, W) label, IGNORED where not owned
     selected: Tensor  # (B, W) true where an owned word counts for the loss
-    weights: Tensor | None  # (B, W) how much its loss counts; None where all count alike
     opens: Tensor  # (B,) true where a window begins its sentence
     windows: list[int]  # which windows these are
     lengths: list[int]  # words of each row
@@ -56,6 +55,7 @@ class Batch:
     places: Tensor  # (N,) where the owned words are in a flat batch: row x W + word
     spelling: Tensor | None = None  # (B, W, M) characters of each word, 0 where there is none
     written: Tensor | None = None  # (B, W) the way in which each word is written, where that is to count
+    weights: Tensor | None = None  # (B, W) how much the loss of a word counts; None where all count alike
 
     @property
     def rows(self) -> Rows:
@@ -141,16 +141,25 @@ def collate(
             elsewhere[row, start:end] = torch.as_tensor(values[window.sentence][window.first + start : window.first + end])
         return elsewhere
 
-    opens = torch.tensor([window.first == 0 for window in chosen])
     return Batch(
-        torch.from_numpy(input_ids), torch.from_numpy(taken.astype(np.int64)), torch.from_numpy(heads),
-        torch.from_numpy(word_mask), torch.from_numpy(owned),
-        None if labels is None else of_owned(labels, torch.full(heads.shape, IGNORED)),
-        torch.from_numpy(owned.copy()) if selected is None else of_owned(selected, torch.zeros(heads.shape, dtype=torch.bool)),
-        None if weights is None else of_owned(weights, torch.zeros(heads.shape)), opens, rows, lengths,
-        [len(window.ids) for window in chosen], torch.from_numpy(np.flatnonzero(owned)), _spellings(chosen, heads.shape[1]),
-        None if written is None else torch.from_numpy(padded([window.of(written) for window in chosen], 0)[0]),
-    )  # fmt: skip
+        input_ids=torch.from_numpy(input_ids),
+        attention_mask=torch.from_numpy(taken.astype(np.int64)),
+        heads=torch.from_numpy(heads),
+        word_mask=torch.from_numpy(word_mask),
+        owned=torch.from_numpy(owned),
+        labels=None if labels is None else of_owned(labels, torch.full(heads.shape, IGNORED)),
+        selected=torch.from_numpy(owned.copy())
+        if selected is None
+        else of_owned(selected, torch.zeros(heads.shape, dtype=torch.bool)),
+        opens=torch.tensor([window.first == 0 for window in chosen]),
+        windows=rows,
+        lengths=lengths,
+        sizes=[len(window.ids) for window in chosen],
+        places=torch.from_numpy(np.flatnonzero(owned)),
+        spelling=_spellings(chosen, heads.shape[1]),
+        written=None if written is None else torch.from_numpy(padded([window.of(written) for window in chosen], 0)[0]),
+        weights=None if weights is None else of_owned(weights, torch.zeros(heads.shape)),
+    )
 
 
 def _spellings(windows: list[Window], most: int) -> Tensor | None:

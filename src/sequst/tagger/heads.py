@@ -34,6 +34,11 @@ class Decoded(NamedTuple):
         return self.log_probs.gather(-1, self.labels.unsqueeze(-1)).squeeze(-1).exp()
 
 
+def unhalved(scores: Tensor) -> Tensor:
+    """Scores in fp32 where they are in half precision."""
+    return scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
+
+
 class Head(nn.Module):
     """What the two have in common."""
 
@@ -196,7 +201,7 @@ class SoftmaxHead(Head):
         if kernels is not None:
             return kernels.labelled_loss(scores, labels)  # type: ignore[no-any-return]
         total = nn.functional.nll_loss(
-            self.log_probs(scores.float(), rows).flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum"
+            self.log_probs(unhalved(scores), rows).flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum"
         )
         return total / (labels != IGNORED).sum().clamp(min=1)
 
@@ -245,7 +250,7 @@ class CrfHead(Head):
 
         Words of a window that carry no label here, for another window owns them, are summed over.
         """
-        scores, known = scores.float(), labels != IGNORED
+        scores, known = unhalved(scores), labels != IGNORED
         other = torch.ones_like(scores, dtype=torch.bool).scatter(-1, labels.clamp(min=0).unsqueeze(-1), False)
         chain = self.chain(scores, rows)
         bound = chain._replace(emissions=scores.masked_fill(other & known.unsqueeze(-1), FORBIDDEN))

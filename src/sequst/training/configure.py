@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import copy
 import dataclasses
 import functools
@@ -10,7 +11,6 @@ import inspect
 import itertools
 import sys
 import textwrap
-import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -220,25 +220,20 @@ def replaced(name: str) -> str | None:
 
 def _coerce(value: Any, kind: Any, name: str, where: str) -> Any:
     """YAML reads 1e-4 as a string and 5 as an int; take what is meant and nothing else."""
-    if kind is float and isinstance(value, int | float | str) and not isinstance(value, bool):
-        try:
-            return float(value)
-        except ValueError:
-            pass
-    elif (kind is int and type(value) is int) or (kind is bool and type(value) is bool) or (kind is str and type(value) is str):
+    if type(value) is kind:
         return value
-    elif kind is int and isinstance(value, float) and value.is_integer():
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if kind is float and (number or isinstance(value, str)):
+        with contextlib.suppress(ValueError):
+            return float(value)
+    if kind is int and isinstance(value, float) and value.is_integer():
         return int(value)
-    elif kind is str and isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
-    elif kind is str and value is None:
-        return ""
-    raise UsageError(f"{where}: {name} must be {_kind_name(kind)}; found {shorten(value)}")
+    if kind is str and (number or value is None):
+        return "" if value is None else str(value)
+    raise UsageError(f"{where}: {name} must be {_KINDS[kind]}; found {shorten(value)}")
 
 
-def _kind_name(kind: Any) -> str:
-    names = {float: "a number", int: "a whole number", bool: "true or false", str: "a text"}
-    return names.get(kind, str(kind)) if not isinstance(kind, types.UnionType) else str(kind)
+_KINDS = {float: "a number", int: "a whole number", bool: "true or false", str: "a text"}
 
 
 class Described(NamedTuple):

@@ -110,10 +110,7 @@ class Data:
 
 def load_data(files: Files, settings: Settings) -> Data:
     """Read and check everything but the test file, of which only the existence is checked."""
-    asked = {"--dev": files.dev is not None, "--dev-fraction": settings.dev_fraction > 0, "--dev-shots": settings.dev_shots > 0}
-    if sum(asked.values()) > 1:
-        both = " and ".join(flag for flag, given in asked.items() if given)
-        raise UsageError(f"{both} exclude each other: the dev set comes from a file or from the labelled data, in one way")
+    _require_one_dev_set(files, settings)
     if files.test is not None:
         open_input(files.test.path, format=files.test.format)
     parts: dict[str, list[Sentence]] = {}
@@ -125,16 +122,7 @@ def load_data(files: Files, settings: Settings) -> Data:
     if files.drop_overlap:
         parts, told = _without_overlap(parts, files)
         notes += told
-    labeled, dev = parts["labeled"], parts.get("dev", [])
-    policy = _policy_of_file(files.dev, dev)
-    if settings.dev_fraction > 0:
-        labeled, dev = _set_aside(labeled, settings.dev_fraction, settings.seed)
-        policy = (
-            f"{settings.dev_fraction:.0%} of the labelled sentences, {len(dev)} of {len(labeled) + len(dev)}, "
-            f"drawn with seed {settings.seed}; the best weights on it are kept"
-        )
-    if settings.dev_shots > 0:
-        labeled, dev, policy = _draw_shots(labeled, settings.dev_shots, settings.seed)
+    labeled, dev, policy = _with_dev_set(parts["labeled"], parts.get("dev", []), files.dev, settings)
     _require_entities(files.labeled.shown or files.labeled.path, labeled)
     for type_ in unknown_types(count_types(labeled).mentions, (s.tags or () for s in dev)):
         notes.append(f"type {type_} is in the dev set but never labelled: it cannot be learnt, and counts as missed")
@@ -144,10 +132,24 @@ def load_data(files: Files, settings: Settings) -> Data:
     return Data(labeled, dev, unlabeled, hidden, policy, notes)
 
 
-def _policy_of_file(file: DataFile | None, dev: Sequence[Sentence]) -> str:
+def _require_one_dev_set(files: Files, settings: Settings) -> None:
+    asked = {"--dev": files.dev is not None, "--dev-fraction": settings.dev_fraction > 0, "--dev-shots": settings.dev_shots > 0}
+    if sum(asked.values()) > 1:
+        both = " and ".join(flag for flag, given in asked.items() if given)
+        raise UsageError(f"{both} exclude each other: the dev set comes from a file or from the labelled data, in one way")
+
+
+def _with_dev_set(
+    labeled: list[Sentence], dev: list[Sentence], file: DataFile | None, settings: Settings
+) -> tuple[list[Sentence], list[Sentence], str]:
+    """(what is left to learn from, dev set, policy)."""
+    if settings.dev_fraction > 0:
+        return _set_aside(labeled, settings.dev_fraction, settings.seed)
+    if settings.dev_shots > 0:
+        return _draw_shots(labeled, settings.dev_shots, settings.seed)
     if file is None:
-        return "none; the weights of the last step are kept"
-    return f"{len(dev)} sentences of {file.shown or Path(file.path).name}; the best weights on it are kept"
+        return labeled, dev, "none; the weights of the last step are kept"
+    return labeled, dev, f"{len(dev)} sentences of {file.shown or Path(file.path).name}; the best weights on it are kept"
 
 
 def _require_entities(name: str, labeled: Sequence[Sentence]) -> None:
@@ -193,9 +195,11 @@ def _draw_shots(labeled: list[Sentence], shots: int, seed: int) -> tuple[list[Se
     return kept, dev, f"{policy}, drawn with seed {seed}; the best weights on it are kept"
 
 
-def _set_aside(labeled: list[Sentence], share: float, seed: int) -> tuple[list[Sentence], list[Sentence]]:
+def _set_aside(labeled: list[Sentence], share: float, seed: int) -> tuple[list[Sentence], list[Sentence], str]:
     if len(labeled) < 2:
         raise SequstError("--dev-fraction needs at least two labelled sentences; leave it out to train without a dev set")
     count = min(max(1, round(share * len(labeled))), len(labeled) - 1)
     chosen = set(random.Random(derive(seed, "dev")).sample(range(len(labeled)), count))
-    return [s for i, s in enumerate(labeled) if i not in chosen], [labeled[i] for i in sorted(chosen)]
+    policy = f"{share:.0%} of the labelled sentences, {count} of {len(labeled)}, drawn with seed {seed}"
+    kept = [sentence for i, sentence in enumerate(labeled) if i not in chosen]
+    return kept, [labeled[i] for i in sorted(chosen)], f"{policy}; the best weights on it are kept"

@@ -15,11 +15,11 @@ from torch.utils._pytree import tree_flatten
 
 from sequst.corpus.generated import generate
 from sequst.errors import UsageError
-from sequst.tagger.accel.cpu_forward import Lean
+from sequst.tagger.accel.cpu_forward import CpuForward
 from sequst.tagger.accel.dropout_masks import Masks
 from sequst.tagger.accel.forward import Forward, forward_of
 from sequst.tagger.accel.layers import Layers
-from sequst.tagger.accel.varlen_forward import Packed
+from sequst.tagger.accel.varlen_forward import VarlenForward
 from sequst.tagger.batches import Batch
 from sequst.tagger.predict import Words
 from sequst.tagger.tagger import Tagger
@@ -55,10 +55,10 @@ def test_of_other_activations(model: Any) -> None:
     test_it_computes_what_transformers_computes(model, (9, 4), "")
 
 
-def lean_of(model: Any) -> Lean:
+def lean_of(model: Any) -> CpuForward:
     known = Layers.of(model)
     assert known is not None
-    return Lean(known)
+    return CpuForward(known)
 
 
 def model_of(kind: str) -> Any:
@@ -182,13 +182,13 @@ def test_where_it_is_not_used(tiny_encoder: str) -> None:
     )
     assert Layers.of(distil) is None
     tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-x", "I-x"])
-    assert Forward(tagger).lean is not None
+    assert Forward(tagger).cpu is not None
     tagger.train()
-    assert Forward(tagger).lean is None  # its dropout would be on
+    assert Forward(tagger).cpu is None  # its dropout would be on
     with forward_of(tagger) as forward:
-        assert forward.lean is not None
+        assert forward.cpu is not None
     assert tagger.training
-    assert Forward(Tagger.from_encoder("bilstm", ["O"], text=[["a"]])).lean is None
+    assert Forward(Tagger.from_encoder("bilstm", ["O"], text=[["a"]])).cpu is None
 
 
 @pytest.mark.parametrize("last", [1, 2, 3])
@@ -221,7 +221,7 @@ def test_passes_are_those_of_the_plain_path_within_chance(passes: tuple[Tagger, 
     for lean in (True, False):
         forward = Forward(tagger)
         if not lean:
-            forward.lean = None
+            forward.cpu = None
         runs = torch.cat([p[:, batch.owned].exp() for p in mc_passes(tagger, forward, batch, count, 7)])
         found.append((runs.mean(0), runs.var(0)))
     (mean, spread), (plain_mean, plain_spread) = found
@@ -236,13 +236,13 @@ def test_only_the_last_layers_drop_out(passes: tuple[Tagger, Batch], kind: str) 
     """With no dropout in the last layer and the head, passes that leave the others alone are all the same; and the spread of
     those that do not is what the plain path has."""
     tagger, batch = passes
-    known = tagger.encoder.known_layers()
+    known = Layers.of(tagger.encoder)
     assert known is not None
 
     def spread(last: int, which: str) -> Tensor:
         forward = Forward(tagger)
-        forward.lean = forward.lean if which == "lean" else None
-        forward.packed = Packed(known, plain, torch.float32) if which == "packed" else None
+        forward.cpu = forward.cpu if which == "lean" else None
+        forward.varlen = VarlenForward(known, plain, torch.float32) if which == "packed" else None
         return torch.cat([p[:, batch.owned].exp() for p in mc_passes(tagger, forward, batch, 300, 7, last)]).var(0)
 
     assert spread(1, kind).mean() == pytest.approx(spread(1, "plain").mean().item(), rel=0.15)

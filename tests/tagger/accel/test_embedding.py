@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from sequst.tagger.accel.embedding import SAFE, Lookup, make_safe
+from sequst.tagger.accel.embedding import SAFE, SafeEmbedding, make_safe, trained_rows
 from sequst.tagger.tagger import Tagger
 
 
@@ -17,7 +17,7 @@ def test_in_parts_it_is_the_same(shape: tuple[int, ...], monkeypatch: pytest.Mon
     plain = nn.Embedding(50, 6, padding_idx=3)
     ours = copy.deepcopy(plain)
     make_safe(ours)
-    assert isinstance(ours, Lookup)
+    assert isinstance(ours, SafeEmbedding)
     seen: list[int] = []
     look = nn.Embedding.forward
     monkeypatch.setattr(nn.Embedding, "forward", lambda table, ids: seen.append(ids.numel()) or look(table, ids))
@@ -37,7 +37,7 @@ def test_all_tables_of_an_encoder(tiny_encoder: str) -> None:
     tagger = Tagger.from_encoder(tiny_encoder, ["O"])
     tables = [module for module in tagger.modules() if isinstance(module, nn.Embedding)]
     assert len(tables) == 3
-    assert all(isinstance(table, Lookup) for table in tables)
+    assert all(isinstance(table, SafeEmbedding) for table in tables)
 
 
 def test_a_part_is_learnt_as_in_the_whole() -> None:
@@ -45,7 +45,7 @@ def test_a_part_is_learnt_as_in_the_whole() -> None:
     plain = nn.Embedding(50, 6, padding_idx=3)
     ours = copy.deepcopy(plain)
     make_safe(ours)
-    assert isinstance(ours, Lookup)
+    assert isinstance(ours, SafeEmbedding)
     rows, ids, weights = torch.tensor([3, 7, 8, 40]), torch.tensor([[8, 40, 3], [8, 7, 8]]), torch.randn(2, 3, 6)
     whole = ours.weight
     (plain(ids) * weights).sum().backward()
@@ -80,7 +80,7 @@ def test_a_part_is_learnt_as_in_the_whole() -> None:
 
 
 def test_what_was_learnt_stays_when_something_breaks() -> None:
-    table = Lookup(9, 2)
+    table = SafeEmbedding(9, 2)
     before = table.weight.detach().clone()
     with contextlib.suppress(KeyError), table.narrowed(torch.tensor([4])):
         nn.init.zeros_(table.weight)
@@ -90,7 +90,7 @@ def test_what_was_learnt_stays_when_something_breaks() -> None:
 
 
 def test_a_part_without_the_padding() -> None:
-    table = Lookup(9, 2, padding_idx=0)
+    table = SafeEmbedding(9, 2, padding_idx=0)
     with table.narrowed(torch.tensor([4, 5])):
         table(torch.tensor([4, 5])).sum().backward()
         assert table.weight.grad is not None
@@ -100,7 +100,7 @@ def test_a_part_without_the_padding() -> None:
 def narrows(tagger: Tagger, ids: list[int]) -> bool:
     table = tagger.encoder.model.get_input_embeddings()  # type: ignore[operator, union-attr]
     rows = len(table.weight)
-    with tagger.encoder.narrowed(torch.tensor(ids)):
+    with trained_rows(tagger.encoder, torch.tensor(ids)):
         return len(table.weight) < rows
 
 
@@ -108,7 +108,7 @@ def test_when_a_part_is_learnt(tiny_encoder: str) -> None:
     tagger = Tagger.from_encoder(tiny_encoder, ["O"])
     table = tagger.encoder.model.get_input_embeddings()  # type: ignore[operator, union-attr]
     assert narrows(tagger, [7, 9, 9])
-    with tagger.encoder.narrowed(torch.tensor([7, 9, 9])):  # with padding and the mask
+    with trained_rows(tagger.encoder, torch.tensor([7, 9, 9])):  # with padding and the mask
         assert len(table.weight) == 4
     assert not narrows(tagger, list(range(len(table.weight) * 2 // 3)))
     tagger.encoder.mask_id = len(table.weight) + 3  # of a tokenizer that knows more words than its encoder
@@ -125,7 +125,7 @@ def test_when_a_part_is_learnt(tiny_encoder: str) -> None:
 @pytest.mark.parametrize("count", [SAFE, 2112, 3072, 4096])
 def test_gradients_are_the_same_every_time(count: int) -> None:
     """As torch's own, of 2,112 and 3,072, may not be."""
-    table = Lookup(30000, 768, device="cuda")
+    table = SafeEmbedding(30000, 768, device="cuda")
     ids, weights = torch.randint(40, (count,), device="cuda"), torch.randn(count, 768, device="cuda")
     first, differs = None, torch.zeros((), device="cuda", dtype=torch.int64)
     for _ in range(3000):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 
 from sequst.tagger.accel import fused_encoder as learning
-from sequst.tagger.accel.fused_encoder import Learning
+from sequst.tagger.accel.fused_encoder import FusedEncoder
 from sequst.tagger.accel.kernels import Site
 from sequst.tagger.accel.kernels.available import Fused, try_out
 from sequst.tagger.accel.layers import Layers
@@ -28,10 +28,10 @@ def model(request: pytest.FixtureRequest) -> Any:
     return model_of(request.param)
 
 
-def learning_of(model: Any) -> Learning:
+def learning_of(model: Any) -> FusedEncoder:
     known = Layers.of(model)
     assert known is not None
-    return Learning(known, plain_learning, torch.float32)
+    return FusedEncoder(model, known, plain_learning, torch.float32)
 
 
 def gradients(model: nn.Module, states: Tensor, batch: Batch) -> dict[str, Tensor]:
@@ -170,7 +170,7 @@ def test_changes_along_a_direction_are_those_of_autograd(model: Any, monkeypatch
 class _States(nn.Module):
     """Lets `functional_call` put other weights in the place of a model's."""
 
-    def __init__(self, model: nn.Module, way: Learning) -> None:
+    def __init__(self, model: nn.Module, way: FusedEncoder) -> None:
         super().__init__()
         self.model, self._way = model, way
 
@@ -212,7 +212,7 @@ def test_masks_have_their_rate_and_differ_by_site() -> None:
 
 def test_a_cpu_goes_through_transformers(tiny_encoder: str) -> None:
     tagger = Tagger.from_encoder(tiny_encoder, ["O"])
-    assert Learning.of(tagger.encoder.known_layers()) is None
+    assert FusedEncoder.of(tagger.encoder) is None
 
 
 def test_an_encoder_goes_another_way_only_where_it_is_told_to(tiny_encoder: str) -> None:
@@ -364,7 +364,7 @@ def test_in_full_precision_gradients_are_those_of_transformers(kind: str, monkey
     batch = batch_of((9, 4, 7)).to(torch.device("cuda"))
     without_dropout(model)
     model.to("cuda").train()
-    forward = Learning.of(Layers.of(model), torch.float32)
+    forward = FusedEncoder.of(model, torch.float32)
     assert forward is not None
     assert forward.takes(batch)
     with torch.autocast("cuda", torch.bfloat16):
@@ -384,7 +384,7 @@ def test_in_half_precision_gradients_are_those_of_transformers(kind: str, monkey
     batch = batch_of((9, 4, 7)).to(torch.device("cuda"))
     without_dropout(model)
     model.to("cuda").train()
-    forward = Learning.of(Layers.of(model))
+    forward = FusedEncoder.of(model)
     assert forward is not None
     exact = gradients(model, model(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits, batch)
     with torch.autocast("cuda", torch.bfloat16):

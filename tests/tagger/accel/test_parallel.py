@@ -57,7 +57,7 @@ def test_what_fails_in_a_thread_fails_here(tagger: Tagger, cores: int) -> None:
 
 def test_the_numbers_are_those_of_one_core(tagger: Tagger, cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
     sentences = generate().test[:60]
-    monkeypatch.setattr("sequst.tagger.accel.cpu_forward.Lean.token_budget", 64)  # that there are many batches
+    monkeypatch.setattr("sequst.tagger.accel.cpu_forward.CpuForward.token_budget", 64)  # that there are many batches
     found = form_beliefs(tagger, sentences, 3, 5, probabilities="mean", draw=1), label_words(tagger, sentences)
     torch.set_num_threads(1)
     expected = form_beliefs(tagger, sentences, 3, 5, probabilities="mean", draw=1), label_words(tagger, sentences)

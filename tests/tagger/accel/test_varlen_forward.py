@@ -13,7 +13,7 @@ from sequst.corpus.generated import generate
 from sequst.tagger.accel.forward import Forward
 from sequst.tagger.accel.kernels import Drop, Spans
 from sequst.tagger.accel.layers import Layers
-from sequst.tagger.accel.varlen_forward import AT_ONCE, Packed, _shares
+from sequst.tagger.accel.varlen_forward import AT_ONCE, VarlenForward, _shares
 from sequst.tagger.predict import Words
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.passes import mc_passes
@@ -24,10 +24,10 @@ def model(request: pytest.FixtureRequest) -> Any:
     return model_of(request.param)
 
 
-def packed(model: Any) -> Packed:
+def packed(model: Any) -> VarlenForward:
     known = Layers.of(model)
     assert known is not None
-    return Packed(known, plain, torch.float32)
+    return VarlenForward(known, plain, torch.float32)
 
 
 @pytest.mark.parametrize("lengths", [(9, 4, 7), (6, 6)])
@@ -80,9 +80,9 @@ def test_passes_at_once_are_passes_one_by_one(model: Any) -> None:
 def test_words_of_windows_are_found(tiny_encoder: str, head: str) -> None:
     """Sub-words that speak for no word, words that another window owns, rows of other lengths: as the tagger has them."""
     tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-x", "I-x"], seed=2, max_length=12, overlap=4, head=head)
-    known = tagger.encoder.known_layers()
+    known = Layers.of(tagger.encoder)
     assert known is not None
-    fast = Packed(known, plain, torch.float32)
+    fast = VarlenForward(known, plain, torch.float32)
     with torch.inference_mode():
         for batch, _ in Words(tagger, generate().test[:20]).batches(200):
             torch.testing.assert_close(
@@ -95,13 +95,13 @@ def test_passes_are_those_of_the_plain_path_within_chance(tiny_encoder: str) -> 
     with torch.no_grad():
         tagger.head.linear.weight.mul_(30)
     [(batch, _)] = Words(tagger, generate().test[:4]).batches(10_000)
-    known = tagger.encoder.known_layers()
+    known = Layers.of(tagger.encoder)
     assert known is not None
     count, found = 400, []
     with torch.inference_mode():
-        for packed in (Packed(known, plain, torch.float32), None):
+        for packed in (VarlenForward(known, plain, torch.float32), None):
             forward = Forward(tagger)
-            forward.lean, forward.packed = None, packed
+            forward.cpu, forward.varlen = None, packed
             runs = torch.cat([p[:, batch.owned].exp() for p in mc_passes(tagger, forward, batch, count, 7)])
             assert len(runs) == count
             found.append((runs.mean(0), runs.var(0)))

@@ -36,8 +36,8 @@ class Layers(NamedTuple):
 
     @classmethod
     def of(cls, encoder: nn.Module) -> Layers | None:
-        """Of a pretrained encoder; None where its architecture is not one of those that are known here."""
-        model = getattr(encoder, "model", None)
+        """Of a pretrained encoder, or of its model; None where its architecture is not one of those that are known here."""
+        model = getattr(encoder, "model", encoder)
         base = getattr(model, getattr(model, "base_model_prefix", ""), None)
         kind = type(base).__name__
         if base is None or kind not in (*_ALIKE, _MPNET):

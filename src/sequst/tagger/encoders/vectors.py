@@ -57,26 +57,29 @@ def _from_file(name: str, modified: int, size: int) -> Vectors:
         pieces = line.split()
         if number == 1 and len(pieces) == 2 and all(piece.isdigit() for piece in pieces):
             promised, width = int(pieces[0]), int(pieces[1])  # some files begin with their size
-            continue
-        if not pieces:  # an empty line at the end does no harm, and elsewhere the sizes tell
-            continue
-        width = width or len(pieces) - 1
-        word, row = " ".join(pieces[:-width]), _numbers(pieces[-width:])  # a word may hold spaces
-        doubtful = (
-            lines == 1 and len(pieces) > width + 1 and _numbers(pieces[-width - 1 :]) is not None
-        )  # or the first was short
-        if row is None or not word or doubtful:
-            asked = "a word and its numbers, at least two" if width < 2 else f"a word and {width} numbers, as on the first line"
-            _refuse(Problem(name, number, shorten(line), f"{asked}, each below {LARGEST:g}, separated by spaces"))
-        lines += 1
-        if word not in words:  # of words that come twice the first counts, as in other readers
-            words[word] = len(rows)
-            rows.append(row)
+        elif pieces:  # an empty line at the end does no harm, and elsewhere the sizes tell
+            width = width or len(pieces) - 1
+            word, row = _vector(name, number, line, width, second=lines == 1)
+            lines += 1
+            if word not in words:  # of words that come twice the first counts, as in other readers
+                words[word] = len(rows)
+                rows.append(row)
     if promised is not None and promised != lines:
         _refuse(Problem(name, 1, f"a size of {promised} vectors, and {lines} after it", "a whole file; is it cut off?"))
     if not rows:
         _refuse(Problem(name, 1, "an empty file", "a word and its numbers on every line, separated by spaces"))
     return Vectors(list(words), torch.from_numpy(np.stack(rows)))
+
+
+def _vector(name: str, number: int, line: str, width: int, second: bool) -> tuple[str, Any]:
+    """(the word, its numbers) of a line; in doubt on the `second`, whether the first was short."""
+    pieces = line.split()
+    word, row = " ".join(pieces[:-width]), _numbers(pieces[-width:])  # a word may hold spaces
+    doubtful = second and len(pieces) > width + 1 and _numbers(pieces[-width - 1 :]) is not None
+    if row is None or not word or doubtful:
+        asked = "a word and its numbers, at least two" if width < 2 else f"a word and {width} numbers, as on the first line"
+        _refuse(Problem(name, number, shorten(line), f"{asked}, each below {LARGEST:g}, separated by spaces"))
+    return word, row
 
 
 def _numbers(pieces: list[str]) -> Any:

@@ -132,32 +132,19 @@ class FusedAdamW:
     def __init__(self, optimizer: torch.optim.Optimizer, copies: Mapping[Tensor, Tensor], max_norm: float) -> None:
         """`copies` in bf16 or fp32 are kept of some weights. Rates are tensors on the device of the weights."""
         self._max_norm = max_norm
-        self.weights: list[Tensor] = []
-        self._stateless: list[Tensor] = []
-        rates, decays = [], []
-        for group in optimizer.param_groups:
-            known = [weight for weight in group["params"] if weight in optimizer.state]
-            self.weights += known
-            self._stateless += [weight for weight in group["params"] if weight not in optimizer.state]
-            rates += [group["lr"]] * len(known)
-            decays += [group["weight_decay"]] * len(known)
-            (beta1, beta2), self._epsilon = group["betas"], group["eps"]
-        self._betas = beta1, beta2
-        states = [optimizer.state[weight] for weight in self.weights]
+        groups = [(group, weight) for group in optimizer.param_groups for weight in group["params"]]
+        known = [(group, weight) for group, weight in groups if weight in optimizer.state]
+        self.weights: list[Tensor] = [weight for _, weight in known]
+        self._stateless: list[Tensor] = [weight for _, weight in groups if weight not in optimizer.state]
+        last = optimizer.param_groups[-1]
+        self._betas, self._epsilon = last["betas"], last["eps"]
         device = self.weights[0].device
-        self._steps = torch.stack([state["step"] for state in states]).to(device, torch.float32)
-        for state, step in zip(states, self._steps, strict=True):
-            state["step"] = step
-        self._firsts, self._seconds = [state["exp_avg"] for state in states], [state["exp_avg_sq"] for state in states]
-        self._rates, self._copies = rates, [copies.get(weight) for weight in self.weights]  # not to be freed
+        self._firsts, self._seconds = self._adopt([optimizer.state[weight] for weight in self.weights], device)
+        self._rates, self._copies = [group["lr"] for group, _ in known], [copies.get(weight) for weight in self.weights]
         self._half = any(copy is not None and copy.dtype == torch.bfloat16 for copy in self._copies)
-        tables = (self.weights, self._firsts, self._seconds, self._copies, rates)
+        tables = (self.weights, self._firsts, self._seconds, self._copies, self._rates)  # none of them to be freed
         self._tables = [_addresses(table).to(device) for table in tables]
-        self.fits = all(map(_fits, (*self.weights, *self._firsts, *self._seconds))) and all(
-            copy is None or _fits(copy, torch.bfloat16 if self._half else torch.float32) for copy in self._copies
-        )
-        """Whether weights and copies are as the kernels take them."""
-        self._decays = torch.tensor(decays, device=device, dtype=torch.float32)
+        self._decays = torch.tensor([group["weight_decay"] for group, _ in known], device=device, dtype=torch.float32)
         sizes = [weight.numel() for weight in self.weights]
         self._sizes = torch.tensor(sizes, device=device)
         pieces = [(owner, begin) for owner, size in enumerate(sizes) for begin in range(0, size, PIECE)]
@@ -165,6 +152,21 @@ class FusedAdamW:
         self._sums = torch.empty(len(pieces), device=device)
         self._corrections = torch.empty(2, len(sizes), device=device)
         self._logarithms = torch.tensor([math.log(beta) for beta in self._betas], device=device, dtype=torch.float64)
+
+    def _adopt(self, states: list[dict[str, Tensor]], device: torch.device) -> tuple[list[Tensor], list[Tensor]]:
+        """The moments of all weights; their counts of steps become parts of one tensor."""
+        self._steps = torch.stack([state["step"] for state in states]).to(device, torch.float32)
+        for state, step in zip(states, self._steps, strict=True):
+            state["step"] = step
+        return [state["exp_avg"] for state in states], [state["exp_avg_sq"] for state in states]
+
+    @property
+    def fits(self) -> bool:
+        """Whether weights and copies are as the kernels take them."""
+        copied = torch.bfloat16 if self._half else torch.float32
+        return all(map(_fits, (*self.weights, *self._firsts, *self._seconds))) and all(
+            copy is None or _fits(copy, copied) for copy in self._copies
+        )
 
     def table(self) -> Tensor:
         """Room for the addresses of gradients."""

@@ -1,0 +1,74 @@
+"""What a run is given, as files that it can read again when it is resumed."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sequst.corpus.formats.huggingface import fetch_dataset, is_on_the_hub
+from sequst.corpus.formats.write import write_jsonl
+from sequst.corpus.sentence import Sentence
+from sequst.errors import UsageError, shorten
+from sequst.inputs import STDIN, require_one_stdin
+from sequst.training.data import DataFile, Files
+
+Source = str | Path | DataFile | Sequence[Sentence]
+"""A file, a file with how to read it, or sentences."""
+
+
+def as_files(given: Mapping[str, Source], drop_overlap: bool, spool: Path) -> Files:
+    """Every source as a file: streams, sentences and what lies on the hub are written to the spool, which the run directory
+    takes over."""
+    require_one_stdin(map(_path_of, given.values()))
+    return Files(**{role: _as_file(role, source, spool) for role, source in given.items()}, drop_overlap=drop_overlap)
+
+
+def _path_of(source: Source) -> str | None:
+    if isinstance(source, DataFile):
+        return source.path
+    return str(source) if isinstance(source, str | Path) else None
+
+
+def _as_file(role: str, source: Source, spool: Path) -> DataFile:
+    if isinstance(source, str | Path):
+        source = DataFile(str(source))
+    if isinstance(source, DataFile):
+        return _spooled(role, source, spool)
+    strangers = [each for each in source if not isinstance(each, Sentence)]
+    if strangers:
+        raise UsageError(
+            f"{role}: found {shorten(strangers[0])} in it; give a file, or a list of Sentence, e.g. of sequst.read(FILE)"
+        )
+    copy = spool / f"{role}.jsonl"
+    try:
+        write_jsonl(copy, source)
+    except UnicodeEncodeError:
+        raise UsageError(_half_a_character(role, source)) from None
+    return DataFile(str(copy), shown=role)
+
+
+def _spooled(role: str, source: DataFile, spool: Path) -> DataFile:
+    """The file itself where it can be read again, else a copy of it."""
+    path, stdin = Path(source.path), source.path == STDIN
+    if source.format == "datasets" and not stdin and is_on_the_hub(source.path):
+        fetch_dataset(source.path, spool / f"{role}.parquet")
+        return dataclasses.replace(source, path=str(spool / f"{role}.parquet"), shown=source.path)
+    if not stdin and (path.is_file() or path.is_dir() or not path.exists()):
+        return source
+    with contextlib.ExitStack() as stack:
+        stream = sys.stdin.buffer if stdin else stack.enter_context(path.open("rb"))
+        shutil.copyfileobj(stream, stack.enter_context((spool / role).open("wb")))
+    return dataclasses.replace(source, path=str(spool / role), shown="<stdin>" if stdin else source.path)
+
+
+def _half_a_character(role: str, sentences: Sequence[Sentence]) -> str:
+    """Where the first one is: Python takes lone surrogates for text, and no file does."""
+    for number, sentence in enumerate(sentences, 1):
+        for text in (*sentence.words, *(sentence.tags or ()), str(sentence.id)):
+            if any("\ud800" <= character <= "\udfff" for character in text):
+                return f"{role}: its sentence {number} has half a character in {shorten(text)}; give whole ones, no surrogates"
+    raise AssertionError("all of it is text")
