@@ -316,14 +316,8 @@ def detection() -> str:
 
 
 def draw() -> None:
-    import effects
     import label_next as labels
 
-    names = ("screening", "screening-more", "screening-draws", "screening-rest", "best-parts", "screening-selection")
-    found = {name: (len(lines := runs(name)), effects.effects(lines)) for name in names}
-    figure = effects.figure_of(found)
-    (ROOT / "docs/images/effects.png").write_bytes(figure.png())
-    (ROOT / "docs/images/effects.csv").write_text(figure.csv(), encoding="utf-8")
     labels.draw(measured("label_next")["data"], ROOT / "docs/images/label-next.png")
 
 

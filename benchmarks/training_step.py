@@ -36,12 +36,12 @@ from transformers import Trainer, TrainingArguments
 
 from sequst.methods.self_training import PseudoLabelledWords
 from sequst.objectives.consistency import GaussianConsistency
-from sequst.objectives.masked import HuberisedCrossEntropy
+from sequst.objectives.masked import WordLoss
 from sequst.tagger.batches import Batch, collate
 from sequst.tagger.precision import has_bf16
 from sequst.tagger.tagger import Tagger
-from sequst.training.loop import Examples, Hooks, batches_of, fit
-from sequst.training.settings import Phase
+from sequst.training.loop import Examples, Hooks, PhaseSpec, batches_of, fit
+from sequst.training.settings import PhaseSettings
 
 RATE, WARMUP, NORM = 5e-5, 0.1, 1.0
 RATIOS = {
@@ -55,10 +55,7 @@ APART = 0.15
 
 
 def objective(width: int) -> PseudoLabelledWords:
-    regulariser = GaussianConsistency(
-        width, 1, weight=0.5, samples=3, prior=0.0, start="identity", detach=True, selected_only=False
-    )
-    return PseudoLabelledWords(HuberisedCrossEntropy(tau=11.25), regulariser)
+    return PseudoLabelledWords(WordLoss(tau=11.25), GaussianConsistency(width, weight=0.5, samples=3, prior=0.0))
 
 
 def examples(tagger: Tagger, sentences: list[Any]) -> Examples:
@@ -123,22 +120,19 @@ def trainer(tagger: Tagger, known: Examples, steps: int, rows: int, folder: Path
 
 
 def ours(tagger: Tagger, known: Examples, steps: int, rows: int, bf16: bool, whole: bool = False) -> None:
-    phase = Phase(
-        learning_rate=RATE, head_learning_rate=RATE, epochs=steps / -(-len(known.windows) // rows), min_steps=0,
-        batch_size=rows, weight_decay=0.01, warmup=WARMUP, max_gradient_norm=NORM, evaluations=5,
-    )  # fmt: skip
+    phase = PhaseSettings(RATE, epochs=steps / -(-len(known.windows) // rows), min_steps=0, batch_size=rows)
     AcceleratorState._reset_state(reset_partial_state=True)
     accelerator = Accelerator(mixed_precision="bf16" if bf16 else "no", cpu=tagger.device.type == "cpu")
     task = objective(tagger.encoder.width)
-    task.reads_batch_alone = not whole
-    fit(tagger, known, task, phase, accelerator, 1, Hooks())
+    task.batch_only = not whole
+    fit(tagger, PhaseSpec("student", 1, phase, known, task, head_rate=1.0), accelerator, 1, Hooks())
 
 
 @torch.inference_mode()
 def loss_of(tagger: Tagger, known: Examples) -> float:
     """The mean loss of batches of like length."""
     tagger.eval()
-    task = PseudoLabelledWords(HuberisedCrossEntropy(tau=11.25))
+    task = PseudoLabelledWords(WordLoss(tau=11.25))
     return statistics.mean(task.loss(tagger, batch)[0].item() for batch in batches_of(known, tagger))
 
 
@@ -166,11 +160,10 @@ def main() -> None:
             return run
 
         given = tagger, known, options.steps, options.rows
-        ones = np.eye(len(tagger.labels), dtype=np.float32)
-        soft = Examples(known.windows, [ones[ids] for ids in known.labels], known.selected)
+        weighed = known._replace(weights=[np.ones(len(ids), dtype=np.float32) for ids in known.labels])
         calls: dict[str, Any] = {
             "ours": lambda: ours(*given, bf16),
-            "ours, weighed": lambda: ours(tagger, soft, *given[2:], bf16),
+            "ours, weighed": lambda: ours(tagger, weighed, *given[2:], bf16),
             "ours, whole table": lambda: ours(*given, bf16, whole=True),
         }
         if options.trainer:

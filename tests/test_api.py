@@ -29,6 +29,7 @@ from sequst.training import device as device_module
 from sequst.training.data import DataFile
 from sequst.training.device import make_accelerator, resolve_precision
 from sequst.training.directory import RunDirectory
+from sequst.training.loop import PhaseSpec
 from sequst.training.progress import Silent
 from sequst.training.run import Run
 from sequst.training.settings import Settings
@@ -336,7 +337,7 @@ def two_phases(run: Run) -> Tagger:
     tagger = run.new_tagger(0, "teacher")
     examples = run.examples(tagger, run.data.labeled)
     for round_ in (0, 1):
-        run.train(tagger, examples, LabelledWords(), run.settings.teacher, round_, "teacher")
+        run.train(tagger, PhaseSpec("teacher", round_, run.settings.teacher, examples, LabelledWords()))
         run.record({"round": round_, "note": "between"})
     return tagger
 

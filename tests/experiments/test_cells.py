@@ -43,7 +43,7 @@ def test_cells_become_lines_and_are_not_run_again(benchmark: Path, tiny_encoder:
         assert (line["encoder"], line["commit"], line["shots"]) == ("tiny", "abc", 2)
         assert line["tp"] + line["fn"] == count_types(generate().test).mentions.total()
     assert run_cells(cells, benchmark, output) == []
-    other = Cell("t", "ours", 1, recipe=SHORT + " teacher.warmup=0.2", encoder=tiny_encoder, shots=2)
+    other = Cell("t", "ours", 1, recipe=SHORT + " teacher.epochs=0.2", encoder=tiny_encoder, shots=2)
     assert other.key not in {cell.key for cell in cells}
 
 
@@ -107,7 +107,7 @@ def test_with_all_labelled_none_is_left_to_be_scored_on(benchmark: Path) -> None
 
 def test_rounds_go_beside_the_results(benchmark: Path, tiny_encoder: str, tmp_path: Path) -> None:
     brief = " ".join(SHORT.replace("teacher", phase) for phase in ("teacher", "student", "retune"))
-    recipe = f"{brief} teacher.min_steps=60 teacher.learning_rate=1e-3 teacher.head_learning_rate=1e-2"
+    recipe = f"{brief} teacher.min_steps=60 teacher.learning_rate=1e-3 head_rate=10"
     recipe += " max_rounds=1 uncertainty.passes=2"
     cell = Cell("t", "ours", 1, method="sequst", recipe=recipe, encoder=tiny_encoder, shots=2, pool=40)
     [line] = run_cells([cell], benchmark, tmp_path / "r.jsonl")

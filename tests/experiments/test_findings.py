@@ -19,8 +19,8 @@ from sequst.experiments.results import FINDINGS, Results, append_lines, key_of, 
 from sequst.tagger.tagger import Tagger
 
 BRIEF = (
-    "teacher.min_steps=80 teacher.learning_rate=1e-3 teacher.head_learning_rate=1e-2 student.min_steps=40 student.epochs=0.1 "
-    "student.learning_rate=1e-3 student.head_learning_rate=1e-2 retune.min_steps=10 retune.epochs=0.1 max_rounds=2 "
+    "teacher.min_steps=80 teacher.learning_rate=1e-3 head_rate=10 student.min_steps=40 student.epochs=0.1 "
+    "student.learning_rate=1e-3 retune.min_steps=10 retune.epochs=0.1 max_rounds=2 "
     "uncertainty.passes=4 selection.selector=sampled selection.share=0.4 adapt=false ensemble.teachers=1"
 )
 
