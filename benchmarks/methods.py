@@ -75,13 +75,13 @@ def main() -> None:
 
 def milliseconds_a_step(name: str, split: Split, options: argparse.Namespace) -> float:
     method, phase, settings = CONTENDERS[name]
-    short = {"epochs": 0.001, "min_steps": 1, "batch_size": options.batch, "evaluations": 0}
+    short = {"epochs": 0.001, "min_steps": 1, "batch_size": options.batch}
     phases = {each: {**short, "min_steps": options.steps if each == phase else 1} for each in ("teacher", "student", "retune")}
     with tempfile.TemporaryDirectory() as folder:
         result = train(
             split.labeled, Path(folder) / "run", unlabeled=None if method == "finetune" else split.unlabeled, method=method,
             encoder=options.encoder, head=options.head, device=options.device, max_rounds=1, uncertainty={"passes": 1},
-            selection={"selector": "all"}, **settings, **phases,
+            selection={"selector": "all"}, evaluations=0, **settings, **phases,
         )  # fmt: skip
         lines = [json.loads(line) for line in (result.path / "metrics.jsonl").read_text().splitlines()]
     [line] = [line for line in lines if line.get("phase") == phase]

@@ -84,7 +84,7 @@ class Wrapped(nn.Module):
 
     def forward(self, **parts: Any) -> dict[str, Tensor]:
         if not self.seeded:
-            self.objective.begin_epoch(1)
+            self.objective.generator = torch.Generator(self.tagger.device).manual_seed(1)
             self.seeded = True
         labels = parts.pop("targets")
         batch = Batch(**parts, labels=labels, windows=[], lengths=[], sizes=[], places=parts["opens"])
