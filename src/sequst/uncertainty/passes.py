@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sequst.tagger.accel.varlen_forward import VarlenForward
 
 TOGETHER = 5
-"""Passes that go through the head at once, which is little work for a lean forward and many steps."""
+"""Passes that go through the head at once, which is little work in many steps."""
 
 
 def mc_passes(tagger: Tagger, forward: Forward, batch: Batch, passes: int, seed: int, last_layers: int = 0) -> Iterator[Tensor]:

@@ -28,7 +28,7 @@ R = TypeVar("R")
 def on_all_cores(tagger: Tagger, forward: Forward, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
     """What `work` makes of every item, in their order, without gradients.
 
-    One after the other where there is but one, and where the forward is not lean: the plain one draws from a generator that
+    One after the other where there is but one, and where the forward is the plain one, which draws from a generator that
     all threads share. A GPU is given the next before it is done with the last.
     """
     if tagger.device.type == "cuda":
