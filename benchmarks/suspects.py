@@ -44,7 +44,7 @@ from sequst.corpus.tags import OUTSIDE, Span, spans, tags_of, types_of
 from sequst.experiments.benchmarks import read_part
 from sequst.tagger.tagger import labels_of
 from sequst.training.configure import from_dict
-from sequst.training.progress import Silent
+from sequst.training.progress import Progress
 
 WAYS = ("type", "edge", "dropped", "spurious")
 ASKED = ("encoder", "sentences", "share", "folds", "steps", "epochs", "batch")
@@ -230,7 +230,7 @@ def judgements(sentences: Sequence[Sentence], options: Any, seed: int) -> tuple[
     phase = {"min_steps": options.steps, "epochs": options.epochs, "batch_size": options.batch}
     settings = from_dict({"encoder": options.encoder, "device": options.device, "seed": seed, "teacher": phase})
     begun = time.perf_counter()
-    judged = judge(sentences, options.folds, settings, Silent())
+    judged = judge(sentences, options.folds, settings, Progress())
     seconds = time.perf_counter() - begun
     if kept:
         kept.parent.mkdir(parents=True, exist_ok=True)

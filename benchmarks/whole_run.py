@@ -26,14 +26,14 @@ from sequst.api import train
 from sequst.corpus.generated import generate
 from sequst.corpus.sampling import sample
 from sequst.experiments.benchmarks import read_part
-from sequst.training.progress import Silent
+from sequst.training.progress import Progress
 
 POOL = 4000
 SETTINGS = {"method": "sequst", "max_rounds": 5, "student": {"epochs": 4}, "selection": {"selector": "sampled"}}
 """With words drawn, as all that has been timed."""
 
 
-class Clock(Silent):
+class Clock(Progress):
     """Adds up the seconds of phases of the same name, whatever the round."""
 
     def __init__(self) -> None:

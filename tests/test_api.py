@@ -30,7 +30,7 @@ from sequst.training.data import DataFile
 from sequst.training.device import make_accelerator, resolve_precision
 from sequst.training.directory import RunDirectory
 from sequst.training.loop import PhaseSpec
-from sequst.training.progress import Silent
+from sequst.training.progress import Progress
 from sequst.training.run import Run
 from sequst.training.settings import Settings
 from sequst.training.steps import StepResult, Steps
@@ -38,7 +38,7 @@ from sequst.training.steps import StepResult, Steps
 SHORT = {"min_steps": 24, "epochs": 1, "learning_rate": 1e-3}
 
 
-class Heard(Silent):
+class Heard(Progress):
     """Keeps what is noted."""
 
     def __init__(self) -> None:

@@ -29,12 +29,11 @@ from sequst.training.data import DROP, Data, DataFile, Files, load_data, overlap
 from sequst.training.device import describe_device, resolve_precision
 from sequst.training.directory import RunDirectory
 from sequst.training.encoder import EncoderFacts, load_encoder, vectors_note
-from sequst.training.progress import Progress, Silent
+from sequst.training.progress import Progress, Tracker
 from sequst.training.report.page import write_report
 from sequst.training.run import Run
 from sequst.training.settings import Settings, to_dict
 from sequst.training.sources import Source, as_files
-from sequst.training.tracking import NoTracker, Tracker
 from sequst.version import __version__
 
 AUTO = "auto"
@@ -61,7 +60,6 @@ def train(
     unlabeled: Source | None = None,
     dev: Source | None = None,
     test: Source | None = None,
-    drop_overlap: bool = False,
     settings: Settings | None = None,
     progress: Progress | None = None,
     tracker: Tracker | None = None,
@@ -74,12 +72,12 @@ def train(
     settings = _located(overridden(settings or Settings(), overrides, "train()"))
     if settings.method == AUTO:
         settings = dataclasses.replace(settings, method="finetune" if unlabeled is None else "sequst")
-    progress = progress or Silent()
+    progress = progress or Progress()
     path = RunDirectory.require_free(output)
     method = find_method(settings.method)
     given = {"labeled": labeled, "unlabeled": unlabeled, "dev": dev, "test": test}
     with tempfile.TemporaryDirectory(prefix="sequst-") as spool:
-        files = as_files({k: v for k, v in given.items() if v is not None}, drop_overlap, Path(spool))
+        files = as_files({k: v for k, v in given.items() if v is not None}, Path(spool))
         data = load_data(files, settings)
         if data.unlabeled and not method.unlabeled:
             progress.note(f"method {method.name} does not learn from unlabelled text: --unlabeled is checked and not used")
@@ -116,7 +114,7 @@ def resume(path: str | Path, progress: Progress | None = None, tracker: Tracker 
         return Result(directory.path, directory.summary, was_finished=True)
     files, settings = directory.files(), directory.settings()
     method = find_method(settings.method)
-    progress, encoder = progress or Silent(), load_encoder(settings, method.perturbs)
+    progress, encoder = progress or Progress(), load_encoder(settings, method.perturbs)
     precision = _as_before(directory, settings, encoder, progress)
     return _execute(directory, files, settings, method, load_data(files, settings), precision, progress, tracker)
 
@@ -132,14 +130,12 @@ def _as_before(directory: RunDirectory, settings: Settings, encoder: EncoderFact
         raise SequstError(f"{what} than when the run began; begin a new run with it")
     torch.set_num_threads(facts["threads"])
     device = pick_device(settings.device)
-    began = facts.get("precision")
-    if began is None:  # an older run: on a CPU all were in fp32
-        began = "fp32" if facts["device"] == "cpu" else resolve_precision(settings, encoder.parameters)
-    precision = began if settings.precision == began or has_bf16(device) else "fp32"
-    then = {**facts, "precision": began}
+    precision: str = facts["precision"]
+    if settings.precision != precision and not has_bf16(device):
+        precision = "fp32"
     for name, now in {"torch": torch.__version__, "device": str(device), "precision": precision}.items():
-        if then[name] != now:
-            progress.note(f"warning: the run began with {name} {then[name]} and goes on with {now}; its numbers may differ")
+        if facts[name] != now:
+            progress.note(f"warning: the run began with {name} {facts[name]} and goes on with {now}; its numbers may differ")
     return precision
 
 
@@ -153,7 +149,7 @@ def _execute(
     progress: Progress,
     tracker: Tracker | None,
 ) -> Result:
-    tracker, failed = tracker or NoTracker(), True
+    tracker, failed = tracker or Tracker(), True
     directory.lock()
     try:
         if directory.summary is not None:  # another process ended it while this one was starting
@@ -165,7 +161,7 @@ def _execute(
         for note in [*data.notes, f"dev set: {data.dev_policy}", vectors_note(settings, run.text)]:
             if note is not None:
                 progress.note(note)
-        summary = _finish(run, method, _learn(run, method), files.test)
+        summary = _finish(run, method, _learn(run, method), files.get("test"))
         failed = False
         return Result(directory.path, summary)
     finally:

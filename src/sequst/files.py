@@ -87,31 +87,38 @@ def _is_another(process: int) -> bool:
 
 
 @contextlib.contextmanager
-def atomic_text(path: str | Path) -> Iterator[IO[str]]:
-    """Write a text file (gzipped where the name ends in .gz) that appears under its name only when it is whole.
+def atomic_bytes(path: str | Path, what_now: str = "nothing half-written was left behind") -> Iterator[IO[bytes]]:
+    """Write a file that appears under its name only when it is whole; `what_now` tells the way out where that fails.
 
     A device or a pipe, which cannot be replaced, is written to as it comes.
     """
     path = Path(path)
-    with explained(path):
+    with explained(path, what_now):
         direct = path.exists() and not path.is_file()
         target = path if direct else _temporary(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
         _clear_up(path)
         try:
-            with contextlib.ExitStack() as stack:
-                raw: IO[bytes] = stack.enter_context(target.open("wb"))
-                if path.suffix == ".gz":
-                    raw = cast(IO[bytes], stack.enter_context(gzip.GzipFile(fileobj=raw, filename="", mode="wb", mtime=0)))
-                text = io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
-                yield text
-                text.flush()
-                text.detach()
+            with target.open("wb") as file:
+                yield file
             if not direct:
                 _sync(target)
                 target.replace(path)
         finally:
             if not direct:
                 target.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def atomic_text(path: str | Path) -> Iterator[IO[str]]:
+    """The same for text, gzipped where the name ends in .gz."""
+    with atomic_bytes(path) as raw, contextlib.ExitStack() as stack:
+        if Path(path).suffix == ".gz":
+            raw = cast(IO[bytes], stack.enter_context(gzip.GzipFile(fileobj=raw, filename="", mode="wb", mtime=0)))
+        text = io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
+        yield text
+        text.flush()
+        text.detach()
 
 
 def require_writable(path: str | Path, flag: str, read: Iterable[str | Path] = ()) -> None:
@@ -134,24 +141,8 @@ def _is_part_of(path: Path, source: Path) -> bool:
         return False
 
 
-@contextlib.contextmanager
-def atomic_bytes(path: Path, what_now: str) -> Iterator[IO[bytes]]:
-    """Write a file that appears under its name only when it is whole; `what_now` tells the way out where that fails."""
-    with explained(path, what_now):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = _temporary(path)
-        _clear_up(path)
-        try:
-            with temporary.open("wb") as file:
-                yield file
-            _sync(temporary)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-
-
 def write_bytes(path: Path, data: bytes, what_now: str) -> None:
-    """The same, of what is there already."""
+    """Write these bytes to a file, all or none."""
     with atomic_bytes(path, what_now) as file:
         file.write(data)
 

@@ -15,7 +15,7 @@ from sequst.corpus.tags import Span
 from sequst.errors import SequstError, UsageError
 from sequst.tagger.tagger import Tagger
 from sequst.training.configure import from_dict
-from sequst.training.progress import Silent
+from sequst.training.progress import Progress
 
 PEOPLE = ("Anna", "Victoria", "Jordan", "Sofia", "Diego", "Carmen")
 PLACES = ("Oslo", "Lisbon", "Paris", "Lima", "Kyoto", "Ghent")
@@ -73,7 +73,7 @@ def test_no_tagger_judges_what_it_has_learnt(tiny_encoder: str, monkeypatch: pyt
     monkeypatch.setattr(suspects, "train", watched)
     monkeypatch.setattr(suspects, "form_beliefs", asked)
     settings = from_dict({"encoder": tiny_encoder, "device": "cpu", "teacher": SHORT})
-    found = judge(labeled, 3, settings, Silent())
+    found = judge(labeled, 3, settings, Progress())
     assert [each.sentence for each in found] == labeled
     assert [each.number for each in found] == list(range(1, 26))
     assert len(learnt) == len(judged) == 3
@@ -82,7 +82,7 @@ def test_no_tagger_judges_what_it_has_learnt(tiny_encoder: str, monkeypatch: pyt
         assert one | other == {each.words for each in labeled}
 
 
-class Heard(Silent):
+class Heard(Progress):
     def __init__(self) -> None:
         self.notes: list[str] = []
         self.phases: list[str] = []

@@ -17,7 +17,7 @@ from sequst.training.checkpoint import load_state
 from sequst.training.device import make_accelerator
 from sequst.training.loop import Examples, Hooks, PhaseSpec, fit
 from sequst.training.noise import hide_words
-from sequst.training.progress import Silent
+from sequst.training.progress import Progress
 from sequst.training.settings import PhaseSettings, Settings
 from tests.methods.test_self_training import run
 from tests.test_api import metrics
@@ -66,7 +66,7 @@ def test_an_encoder_without_a_mask_token_does_not_read(
 ) -> None:
     monkeypatch.setattr(transformers.PreTrainedTokenizerBase, "mask_token_id", None, raising=False)
     notes: list[str] = []
-    progress = Silent()
+    progress = Progress()
     progress.note = notes.append  # type: ignore[method-assign]
     result = run(split, tiny_encoder, tmp_path / "run", "sst", adapt=True, max_rounds=1, progress=progress)
     assert f"the encoder {tiny_encoder} has no mask token: it does not read the text first" in notes
@@ -75,7 +75,7 @@ def test_an_encoder_without_a_mask_token_does_not_read(
 
 def test_what_cannot_hide_words_does_not_read(split: Split, tmp_path: Path) -> None:
     notes: list[str] = []
-    progress = Silent()
+    progress = Progress()
     progress.note = notes.append  # type: ignore[method-assign]
     run(split, "bilstm", tmp_path / "run", "sst", adapt=True, max_rounds=1, keep_rounds=True, progress=progress)
     assert not any("mask token" in note for note in notes)  # it begins with no weights that could have read anything

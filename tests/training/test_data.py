@@ -18,8 +18,8 @@ LABELED = "".join(f"w{i} B-X\n\n" for i in range(10))
 
 
 def test_training_never_sees_the_tags_of_unlabelled_text(write: Write) -> None:
-    files = Files(DataFile(str(write("l.conll", LABELED))), DataFile(str(write("u.conll", "a B-X\nb O\n\nc O\n"))))
-    data = load_data(files, Settings())
+    labeled, unlabeled = DataFile(str(write("l.conll", LABELED))), DataFile(str(write("u.conll", "a B-X\nb O\n\nc O\n")))
+    data = load_data(Files(labeled=labeled, unlabeled=unlabeled), Settings())
     assert [s.tags for s in data.unlabeled] == [None, None]
     assert data.hidden_tags == [("B-X", "O"), ("O",)]
 
@@ -27,23 +27,23 @@ def test_training_never_sees_the_tags_of_unlabelled_text(write: Write) -> None:
 def test_dev_policies_in_words(write: Write) -> None:
     labeled = DataFile(str(write("l.conll", LABELED)))
     dev = DataFile(str(write("d.conll", "a B-X\n")))
-    assert load_data(Files(labeled), Settings()).dev_policy.startswith("none;")
-    assert load_data(Files(labeled, dev=dev), Settings()).dev_policy.startswith("1 sentences of d.conll")
-    aside = load_data(Files(labeled), Settings(dev_fraction=0.3))
+    assert load_data(Files(labeled=labeled), Settings()).dev_policy.startswith("none;")
+    assert load_data(Files(labeled=labeled, dev=dev), Settings()).dev_policy.startswith("1 sentences of d.conll")
+    aside = load_data(Files(labeled=labeled), Settings(dev_fraction=0.3))
     assert (len(aside.labeled), len(aside.dev)) == (7, 3)
     assert aside.dev_policy.startswith("30% of the labelled sentences, 3 of 10, drawn with seed 12")
     assert not {s.words for s in aside.labeled} & {s.words for s in aside.dev}
-    assert aside.dev == load_data(Files(labeled), Settings(dev_fraction=0.3)).dev
+    assert aside.dev == load_data(Files(labeled=labeled), Settings(dev_fraction=0.3)).dev
     with pytest.raises(UsageError, match="exclude each other"):
-        load_data(Files(labeled, dev=dev), Settings(dev_fraction=0.3))
+        load_data(Files(labeled=labeled, dev=dev), Settings(dev_fraction=0.3))
     with pytest.raises(UsageError, match="--dev-fraction and --dev-shots exclude"):
-        load_data(Files(labeled), Settings(dev_fraction=0.3, dev_shots=2))
+        load_data(Files(labeled=labeled), Settings(dev_fraction=0.3, dev_shots=2))
 
 
 def test_a_dev_set_of_k_sentences_of_every_type(write: Write) -> None:
     rows = [f"{type_}{i} B-{type_}\nend O\n\n" for type_ in "XY" for i in range(4)]
     rows += ["z B-RARE\n\n", "nothing O\n\n", rows[0], rows[1], rows[2], rows[3]]  # X has copies
-    data = load_data(Files(DataFile(str(write("l.conll", "".join(rows))))), Settings(dev_shots=2))
+    data = load_data(Files(labeled=DataFile(str(write("l.conll", "".join(rows))))), Settings(dev_shots=2))
     drawn = [next(tag for tag in s.tags or () if tag != "O") for s in data.dev]
     assert sorted(drawn) == ["B-X", "B-X", "B-Y", "B-Y"]
     words = {s.words for s in data.dev}
@@ -53,7 +53,7 @@ def test_a_dev_set_of_k_sentences_of_every_type(write: Write) -> None:
         "4 of the 14 labelled sentences, 2 of every type (fewer of RARE), 2 more with the same words left out"
     )
     with pytest.raises(SequstError, match="no type has a second labelled sentence"):
-        load_data(Files(DataFile(str(write("o.conll", "a B-X\n\nb B-Y\n")))), Settings(dev_shots=2))
+        load_data(Files(labeled=DataFile(str(write("o.conll", "a B-X\n\nb B-Y\n")))), Settings(dev_shots=2))
 
 
 def test_a_dev_set_leaves_half_of_every_type(write: Write) -> None:
@@ -61,61 +61,51 @@ def test_a_dev_set_leaves_half_of_every_type(write: Write) -> None:
     path = write("l.jsonl", "")
     write_jsonl(path, labeled)
     for seed in range(20):
-        data = load_data(Files(DataFile(str(path))), Settings(dev_shots=4, seed=seed))
+        data = load_data(Files(labeled=DataFile(str(path))), Settings(dev_shots=4, seed=seed))
         left, dev = (count_types(part).sentences for part in (data.labeled, data.dev))
         assert set(dev) == set(left)
         assert all(4 <= dev[type_] <= left[type_] for type_ in left)
     two = "a B-A\ny B-Y\n\nc B-A\n\nb B-B\nx B-Y\n\nd B-B\n"
     for seed in range(10):  # Y stands beside A and beside B: both of its sentences must never go
-        data = load_data(Files(DataFile(str(write("two.conll", two)))), Settings(dev_shots=1, seed=seed))
+        data = load_data(Files(labeled=DataFile(str(write("two.conll", two)))), Settings(dev_shots=1, seed=seed))
         assert count_types(data.labeled).sentences["Y"] >= 1
 
 
 def test_contradictory_copies_do_not_lose_a_type(write: Write) -> None:
     rows = "Paris B-PER\nsings O\n\nParis B-LOC\nsings O\n\nBob B-PER\nsings O\n\nAda B-PER\nsings O\n"
     for seed in range(12):
-        data = load_data(Files(DataFile(str(write("c.conll", rows)))), Settings(dev_shots=1, seed=seed))
+        data = load_data(Files(labeled=DataFile(str(write("c.conll", rows)))), Settings(dev_shots=1, seed=seed))
         assert set(count_types(data.labeled).sentences) == {"PER", "LOC"}
 
 
 def test_a_type_that_only_dev_has_is_told(write: Write) -> None:
-    files = Files(DataFile(str(write("l.conll", LABELED))), dev=DataFile(str(write("d.conll", "a B-NEW\n"))))
+    files = Files(labeled=DataFile(str(write("l.conll", LABELED))), dev=DataFile(str(write("d.conll", "a B-NEW\n"))))
     assert any("type NEW is in the dev set but never labelled" in note for note in load_data(files, Settings()).notes)
 
 
 def test_the_test_file_is_not_read(write: Write) -> None:
     malformed = DataFile(str(write("t.conll", "not a row\n")))
-    load_data(Files(DataFile(str(write("l.conll", LABELED))), test=malformed), Settings())
+    load_data(Files(labeled=DataFile(str(write("l.conll", LABELED))), test=malformed), Settings())
     with pytest.raises(UsageError, match="no such file"):
-        load_data(Files(DataFile(str(write("l.conll", LABELED))), test=DataFile("nowhere.conll")), Settings())
+        load_data(Files(labeled=DataFile(str(write("l.conll", LABELED))), test=DataFile("nowhere.conll")), Settings())
 
 
 def test_no_entity_and_too_little(write: Write) -> None:
     with pytest.raises(SequstError, match="no entity at all"):
-        load_data(Files(DataFile(str(write("o.conll", "a O\n")))), Settings())
+        load_data(Files(labeled=DataFile(str(write("o.conll", "a O\n")))), Settings())
     with pytest.raises(SequstError, match="at least two"):
-        load_data(Files(DataFile(str(write("one.conll", "a B-X\n")))), Settings(dev_fraction=0.5))
-
-
-def test_overlap_is_dropped_where_asked(write: Write) -> None:
-    labeled = DataFile(str(write("l.conll", LABELED)))
-    test = DataFile(str(write("t.conll", "w3 B-X\n")))
-    assert len(load_data(Files(labeled, test=test), Settings()).labeled) == 10
-    data = load_data(Files(labeled, test=test, drop_overlap=True), Settings())
-    assert len(data.labeled) == 9
-    assert any("1 sentences of labeled left out: test has them too" in note for note in data.notes)
-    with pytest.raises(SequstError, match="leaves no sentence in labeled"):
-        load_data(Files(labeled, test=labeled, drop_overlap=True), Settings())
+        load_data(Files(labeled=DataFile(str(write("one.conll", "a B-X\n")))), Settings(dev_fraction=0.5))
 
 
 def test_labelled_sentences_of_the_dev_set_are_told(write: Write) -> None:
     labeled, dev = DataFile(str(write("l.conll", LABELED))), DataFile(str(write("d.conll", "w3 B-X\n\nw4 O\n\nnew B-X\n")))
-    [told] = (note for note in load_data(Files(labeled, dev=dev), Settings()).notes if note.startswith("warning"))
+    [told] = (note for note in load_data(Files(labeled=labeled, dev=dev), Settings()).notes if note.startswith("warning"))
     assert told.startswith("warning: 2 of the 10 labelled sentences are in the dev set too")
     assert "--drop-overlap" in told
     others = {"unlabeled": DataFile(str(write("u.txt", "w1\nw2\n"))), "dev": DataFile(str(write("n.conll", "new B-X\n")))}
-    assert not any("warning" in note for note in load_data(Files(labeled, **others), Settings()).notes)
-    assert not any("warning" in note for note in load_data(Files(labeled, dev=dev, drop_overlap=True), Settings()).notes)
+    assert not any("warning" in note for note in load_data(Files(labeled=labeled, **others), Settings()).notes)
     copies = DataFile(str(write("c.conll", "a B-X\n\n" * 8)))
-    [told] = (note for note in load_data(Files(copies), Settings(dev_fraction=0.25)).notes if note.startswith("warning"))
+    [told] = (
+        note for note in load_data(Files(labeled=copies), Settings(dev_fraction=0.25)).notes if note.startswith("warning")
+    )
     assert told.startswith("warning: 6 of the 6 labelled sentences are in the dev set too")

@@ -19,7 +19,7 @@ from sequst.errors import SequstError, UsageError, shorten
 from sequst.methods.registry import find_method
 from sequst.tagger.tagger import Tagger
 from sequst.training.data import DataFile
-from sequst.training.progress import Progress, Silent
+from sequst.training.progress import Progress
 from sequst.training.run import PhaseStopped
 from sequst.training.seeds import derive
 from sequst.training.settings import Settings
@@ -42,7 +42,7 @@ def find_suspects(
     A tagger is trained for every one of the `folds`, in a folder that is gone at the end. `settings` and `overrides` are those
     of `train`.
     """
-    settings, progress = overridden(settings or Settings(), overrides, "find_suspects()"), progress or Silent()
+    settings, progress = overridden(settings or Settings(), overrides, "find_suspects()"), progress or Progress()
     sentences, notes = _read(labeled)
     for note in notes:
         progress.note(note)
@@ -109,7 +109,7 @@ def _require_entities(sentences: Sequence[Sentence], fold: Sequence[int], progre
         progress.note(f"type {type_} is in one fold alone, so no other can teach it: its labels are not judged")
 
 
-class _OfFold:
+class _OfFold(Progress):
     """The progress of training in one fold: phases carry its name, and what was guessed is not told again for each."""
 
     def __init__(self, progress: Progress, name: str) -> None:

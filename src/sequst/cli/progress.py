@@ -11,15 +11,16 @@ from rich.progress import Progress as Bars
 
 from sequst.cli.console import note, notes
 from sequst.cli.tables import rounds_table
+from sequst.training.progress import Progress
 
 _PLAIN_EVERY = 15.0
 
 
-def make_progress() -> BarProgress | LineProgress:
+def make_progress() -> Progress:
     return BarProgress() if notes.is_terminal else LineProgress()
 
 
-class BarProgress:
+class BarProgress(Progress):
     """A bar with the phase, the rate and the time left."""
 
     def __init__(self) -> None:
@@ -61,7 +62,7 @@ class BarProgress:
         show_round(line)
 
 
-class LineProgress:
+class LineProgress(Progress):
     """A line when a phase begins and ends, and one every quarter of a minute between."""
 
     def __init__(self) -> None:

@@ -37,13 +37,6 @@ def train(
     unlabeled_format: Annotated[str, typer.Option(help=f"Format of --unlabeled: {FORMAT_HELP}")] = "auto",
     word_column: WordColumn = None,
     tag_column: TagColumn = None,
-    drop_overlap: Annotated[
-        bool,
-        typer.Option(
-            "--drop-overlap",
-            help="Leave out what another file has: of labelled text what dev or test have, of unlabelled what any has.",
-        ),
-    ] = False,
 ) -> None:
     """Train a tagger. Everything is checked before the run begins; a killed run goes on with --resume.
 
@@ -60,7 +53,7 @@ def train(
         "--dev-shots": dev_shots, "--test": test,
         "--output": output, "--method": method, "--encoder": encoder, "--head": head, "--seed": seed, "--settings": settings,
         "--set": set_ or None, "--device": device, "--labeled-format": labeled_format, "--unlabeled-format": unlabeled_format,
-        "--word-column": word_column, "--tag-column": tag_column, "--drop-overlap": drop_overlap,
+        "--word-column": word_column, "--tag-column": tag_column,
     }  # fmt: skip
     _require_flags(given, resume is not None)
 
@@ -90,7 +83,6 @@ def train(
                 unlabeled=file(unlabeled, unlabeled_format),
                 dev=file(dev, labeled_format),
                 test=file(test, labeled_format),
-                drop_overlap=drop_overlap,
                 settings=load_settings(
                     settings,
                     set_ or (),

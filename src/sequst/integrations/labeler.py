@@ -23,7 +23,7 @@ from sequst.tagger.save import FACTS
 from sequst.tagger.tagger import Tagger
 from sequst.training.configure import from_dict, from_model, nested
 from sequst.training.data import DataFile
-from sequst.training.progress import Progress, Silent
+from sequst.training.progress import Progress
 from sequst.training.settings import to_dict
 from sequst.training.sources import Source
 from sequst.uncertainty.predict import PASSES, annotate_with_uncertainty
@@ -149,7 +149,7 @@ class Labeler:
 
     def _told_by(self) -> Progress:
         shown = in_notebook() if self.progress is None else self.progress
-        return HtmlProgress() if shown else Silent()
+        return HtmlProgress() if shown else Progress()
 
     def __repr__(self) -> str:
         if self._tagger is None:

@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 from sequst.extras import needed
+from sequst.training.progress import Progress
 
 _TOLD = {"student_f1": "student dev F1", "teacher_f1": "teacher dev F1", "selected": "% of words selected"}
 _EVERY = 0.5
@@ -22,7 +23,7 @@ def in_notebook() -> bool:
     return type(shell).__name__ == "ZMQInteractiveShell"
 
 
-class HtmlProgress:
+class HtmlProgress(Progress):
     """A bar with the phase, what is done and the time left; rounds and notes as lines below one another."""
 
     def __init__(self) -> None:

@@ -12,6 +12,7 @@ from accelerate import tracking
 from sequst.errors import SequstError, UsageError, nearest
 from sequst.extras import needed
 from sequst.training.configure import leaves
+from sequst.training.progress import Tracker
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ def make_tracker(name: str) -> AcceleratedTracker:
     return AcceleratedTracker(name, _MAKERS[name])
 
 
-class AcceleratedTracker:
+class AcceleratedTracker(Tracker):
     """One of Accelerate's trackers. The lines of a run are its steps, for the steps of each phase begin at 0 again."""
 
     def __init__(self, name: str, make: Callable[[Path], Any]) -> None:

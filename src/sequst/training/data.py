@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from sequst.corpus.checking import drop_overlap, overlap_messages, shared
+from sequst.corpus.checking import shared
 from sequst.corpus.counts import count_types
 from sequst.corpus.formats.columns import TagUse
 from sequst.corpus.formats.detect import open_input
@@ -65,33 +64,8 @@ def _hash_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-@dataclass(frozen=True)
-class Files:
-    """The files of a run by role."""
-
-    labeled: DataFile
-    unlabeled: DataFile | None = None
-    dev: DataFile | None = None
-    test: DataFile | None = None
-    drop_overlap: bool = False
-
-    def roles(self) -> dict[str, DataFile]:
-        named = {"labeled": self.labeled, "unlabeled": self.unlabeled, "dev": self.dev, "test": self.test}
-        return {role: file for role, file in named.items() if file is not None}
-
-    def to_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, tree: dict[str, Any]) -> Files:
-        parts: dict[str, Any] = {k: DataFile(**v) if isinstance(v, dict) else v for k, v in tree.items()}
-        return cls(**parts)
-
-    def map(self, change: Callable[[DataFile], DataFile]) -> Files:
-        return dataclasses.replace(self, **{role: change(file) for role, file in self.roles().items()})  # type: ignore[arg-type]
-
-    def located(self, root: Path) -> Files:
-        return self.map(lambda file: file.located(root))
+Files = dict[str, DataFile]
+"""The files of a run by role: labeled, unlabeled, dev, test."""
 
 
 @dataclass(frozen=True)
@@ -111,29 +85,26 @@ class Data:
 def load_data(files: Files, settings: Settings) -> Data:
     """Read and check everything but the test file, of which only the existence is checked."""
     _require_one_dev_set(files, settings)
-    if files.test is not None:
-        open_input(files.test.path, format=files.test.format)
     parts: dict[str, list[Sentence]] = {}
     notes: list[str] = []
-    for role, file in files.roles().items():
-        if role != "test":
+    for role, file in files.items():
+        if role == "test":
+            open_input(file.path, format=file.format)
+        else:
             parts[role], told = file.read("hidden" if role == "unlabeled" else "required")
             notes += told
-    if files.drop_overlap:
-        parts, told = _without_overlap(parts, files)
-        notes += told
-    labeled, dev, policy = _with_dev_set(parts["labeled"], parts.get("dev", []), files.dev, settings)
-    _require_entities(files.labeled.shown or files.labeled.path, labeled)
+    labeled, dev, policy = _with_dev_set(parts["labeled"], parts.get("dev", []), files.get("dev"), settings)
+    _require_entities(files["labeled"].shown or files["labeled"].path, labeled)
     for type_ in unknown_types(count_types(labeled).mentions, (s.tags or () for s in dev)):
         notes.append(f"type {type_} is in the dev set but never labelled: it cannot be learnt, and counts as missed")
-    way_out = DROP if files.dev is not None else "--dev-shots leaves copies of a sentence out"
+    way_out = DROP if "dev" in files else "--dev-shots leaves copies of a sentence out"
     notes += overlap_warning(labeled, dev, f"dev set too: it chooses badly which weights to keep; {way_out}")
     unlabeled, hidden = hide_tags(parts.get("unlabeled", []))
     return Data(labeled, dev, unlabeled, hidden, policy, notes)
 
 
 def _require_one_dev_set(files: Files, settings: Settings) -> None:
-    asked = {"--dev": files.dev is not None, "--dev-fraction": settings.dev_fraction > 0, "--dev-shots": settings.dev_shots > 0}
+    asked = {"--dev": "dev" in files, "--dev-fraction": settings.dev_fraction > 0, "--dev-shots": settings.dev_shots > 0}
     if sum(asked.values()) > 1:
         both = " and ".join(flag for flag, given in asked.items() if given)
         raise UsageError(f"{both} exclude each other: the dev set comes from a file or from the labelled data, in one way")
@@ -159,19 +130,7 @@ def _require_entities(name: str, labeled: Sequence[Sentence]) -> None:
         )
 
 
-def _without_overlap(parts: dict[str, list[Sentence]], files: Files) -> tuple[dict[str, list[Sentence]], list[str]]:
-    """For this alone the words of the test file, not its tags, are looked at before the end."""
-    protected = dict(parts)
-    if files.test is not None:
-        protected["test"] = files.test.read("ignored")[0]
-    kept, dropped = drop_overlap(protected)
-    for role in parts:
-        if not kept[role]:
-            raise SequstError(f"--drop-overlap leaves no sentence in {role}: every one is in another file too")
-    return {role: kept[role] for role in parts}, overlap_messages(dropped)
-
-
-DROP = "--drop-overlap leaves them out of the labelled file"
+DROP = "sequst check --drop-overlap leaves them out of the labelled file"
 
 
 def overlap_warning(labeled: Sequence[Sentence], others: Sequence[Sentence], what: str) -> list[str]:

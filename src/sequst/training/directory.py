@@ -70,7 +70,8 @@ class RunDirectory:
                 shutil.copy(place, temporary / "inputs")
                 return dataclasses.replace(stamped, path=f"inputs/{place.name}")
 
-            write_json(temporary / "run.json", {**facts, "files": files.map(keep).to_dict()})
+            kept = {role: dataclasses.asdict(keep(file)) for role, file in files.items()}
+            write_json(temporary / "run.json", {**facts, "files": kept})
             save_settings(settings, temporary / "settings.yaml")
             cls.require_free(path)  # another process may have begun a run there while this one was starting
         return cls(path)
@@ -101,8 +102,8 @@ class RunDirectory:
 
     def files(self) -> Files:
         """The run's files, found again; an error if one of them has changed since the run began."""
-        files = Files.from_dict(self.facts["files"]).located(self.path)
-        for role, file in files.roles().items():
+        files = {role: DataFile(**kept).located(self.path) for role, kept in self.facts["files"].items()}
+        for role, file in files.items():
             try:
                 now = file.stamped().sha256
             except OSError as error:

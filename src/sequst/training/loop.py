@@ -22,7 +22,7 @@ from sequst.tagger.tagger import Tagger
 from sequst.tagger.windows import Window
 from sequst.training.noise import hide_words
 from sequst.training.objective import Objective
-from sequst.training.progress import Progress, Silent
+from sequst.training.progress import Progress
 from sequst.training.seeds import derive, seed_everything
 from sequst.training.settings import PhaseSettings
 from sequst.training.steps import StepResult, Steps
@@ -96,7 +96,7 @@ class Hooks:
     save: Callable[[dict[str, Any]], None] | None = None
     """Takes a state to resume from."""
     save_every: float = 60.0
-    progress: Progress = field(default_factory=Silent)
+    progress: Progress = field(default_factory=Progress)
 
 
 @dataclass

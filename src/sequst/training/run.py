@@ -27,10 +27,9 @@ from sequst.training.data import Data
 from sequst.training.device import make_accelerator
 from sequst.training.directory import RunDirectory
 from sequst.training.loop import MAX_TOKENS, Diverged, Examples, Hooks, PhaseResult, PhaseSpec, batches_of, fit
-from sequst.training.progress import Progress, Silent
+from sequst.training.progress import Progress, Tracker
 from sequst.training.seeds import derive
 from sequst.training.settings import PhaseSettings, Settings
-from sequst.training.tracking import NoTracker, Tracker
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,8 +61,8 @@ class Run:
         tracker: Tracker | None = None,
     ) -> None:
         self.settings, self.data, self.directory = settings, data, directory
-        self.progress: Progress = progress or Silent()
-        self.tracker: Tracker = tracker or NoTracker()
+        self.progress: Progress = progress or Progress()
+        self.tracker: Tracker = tracker or Tracker()
         self.labels = labels_of(data.labeled)
         self.accelerator = make_accelerator(settings, precision)
         self.history: list[dict[str, Any]] = []

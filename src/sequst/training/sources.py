@@ -20,11 +20,11 @@ Source = str | Path | DataFile | Sequence[Sentence]
 """A file, a file with how to read it, or sentences."""
 
 
-def as_files(given: Mapping[str, Source], drop_overlap: bool, spool: Path) -> Files:
+def as_files(given: Mapping[str, Source], spool: Path) -> Files:
     """Every source as a file: streams, sentences and what lies on the hub are written to the spool, which the run directory
     takes over."""
     require_one_stdin(map(_path_of, given.values()))
-    return Files(**{role: _as_file(role, source, spool) for role, source in given.items()}, drop_overlap=drop_overlap)
+    return {role: _as_file(role, source, spool) for role, source in given.items()}
 
 
 def _path_of(source: Source) -> str | None:
