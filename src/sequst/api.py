@@ -245,6 +245,8 @@ def _summary(run: Run, method: Method, dev: Evaluation | None) -> dict[str, Any]
 
 def overridden(settings: Settings, overrides: Mapping[str, Any], where: str) -> Settings:
     """The settings with some of them changed by name; errors say `where`."""
+    if not overrides:
+        return settings
     tree = to_dict(settings)
     for name, value in overrides.items():
         both = isinstance(tree.get(name), dict) and isinstance(value, Mapping)

@@ -112,21 +112,6 @@ def text_of(recipe: str) -> str:
     return resources.files("sequst.training").joinpath(f"recipes/{recipe}.yaml").read_text(encoding="utf-8")
 
 
-def test_what_changes_nothing_is_not_in_the_hash() -> None:
-    def same(changes: str, *of: str) -> bool:
-        return load_settings(None, [*changes.split()]).hash() == load_settings(None, [*of, *changes.split()]).hash()
-
-    assert same("head=crf", "transitions=0.5")
-    assert same("valid_tags=false", "transitions=0.5")
-    assert same("encoder=bilstm", "capitals=1")
-    assert same("calibrate=false", "abstain=false")
-    assert same("abstain=false", "calibration_shift=0")
-    assert not same("valid_tags=true", "transitions=0.5")
-    assert not same("valid_tags=false", "capitals=1")
-    assert not same("head=crf", "capitals=1")
-    assert not same("calibrate=true", "abstain=false")
-
-
 def test_a_group_given_in_part_keeps_its_own_defaults() -> None:
     settings = load_settings(None, ["retune.epochs=3"])
     assert settings.retune.learning_rate == Settings().retune.learning_rate != Settings().teacher.learning_rate

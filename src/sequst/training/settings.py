@@ -255,18 +255,12 @@ class Settings:
             )
 
     def hash(self, unused: Collection[str] = ()) -> str:
-        """Equal for settings that differ in nothing but the seed, where they ran, what changes no tag, and names that the
-        method does not use."""
+        """Equal for settings that differ in nothing but the seed, where they ran, and names that the method does not use."""
         without = {"seed", "device", "checkpoint_seconds", "keep_rounds", *unused}
-        without |= set() if self.abstain and self.calibrate else {"calibration_shift"}
-        without |= set() if self.calibrate else {"abstain"}
-        without |= set() if self.head == "softmax" and self.valid_tags else {"transitions"}
-        # a bilstm has no weights yet that could be adapted, and sees capitals
-        without |= {"bilstm"} if self.encoder != BILSTM else {"adapt", "capitals"}
-        without |= {"adaptation"} if not self.adapt or self.encoder == BILSTM else set()
+        without |= {"adapt"} if self.encoder == BILSTM else {"bilstm"}
         kept = {name: value for name, value in to_dict(self).items() if name not in without}
         kept["encoder"] = PurePath(self.encoder).name  # the same weights may lie in other folders elsewhere
-        if "bilstm" in kept:
+        if self.encoder == BILSTM:
             kept["bilstm"]["vectors"] = PurePath(self.bilstm.vectors).name
         return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:12]
 
