@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 import triton
@@ -132,26 +133,35 @@ class FusedAdamW:
     def __init__(self, optimizer: torch.optim.Optimizer, copies: Mapping[Tensor, Tensor], max_norm: float) -> None:
         """`copies` in bf16 or fp32 are kept of some weights. Rates are tensors on the device of the weights."""
         self._max_norm = max_norm
-        groups = [(group, weight) for group in optimizer.param_groups for weight in group["params"]]
-        known = [(group, weight) for group, weight in groups if weight in optimizer.state]
-        self.weights: list[Tensor] = [weight for _, weight in known]
-        self._stateless: list[Tensor] = [weight for _, weight in groups if weight not in optimizer.state]
-        last = optimizer.param_groups[-1]
-        self._betas, self._epsilon = last["betas"], last["eps"]
+        self.weights: list[Tensor] = []
+        self._stateless: list[Tensor] = []
+        groups: list[dict[str, Any]] = []
+        for group in optimizer.param_groups:
+            for weight in group["params"]:
+                if weight in optimizer.state:
+                    self.weights.append(weight)
+                    groups.append(group)
+                else:
+                    self._stateless.append(weight)
+        self._betas, self._epsilon = optimizer.param_groups[-1]["betas"], optimizer.param_groups[-1]["eps"]
         device = self.weights[0].device
         self._firsts, self._seconds = self._adopt([optimizer.state[weight] for weight in self.weights], device)
-        self._rates, self._copies = [group["lr"] for group, _ in known], [copies.get(weight) for weight in self.weights]
+        self._rates, self._copies = [group["lr"] for group in groups], [copies.get(weight) for weight in self.weights]
         self._half = any(copy is not None and copy.dtype == torch.bfloat16 for copy in self._copies)
         tables = (self.weights, self._firsts, self._seconds, self._copies, self._rates)  # none of them to be freed
         self._tables = [_addresses(table).to(device) for table in tables]
-        self._decays = torch.tensor([group["weight_decay"] for group, _ in known], device=device, dtype=torch.float32)
+        self._decays = torch.tensor([group["weight_decay"] for group in groups], device=device, dtype=torch.float32)
+        self._corrections = torch.empty(2, len(groups), device=device)
+        self._logarithms = torch.tensor([math.log(beta) for beta in self._betas], device=device, dtype=torch.float64)
+        self._cut(device)
+
+    def _cut(self, device: torch.device) -> None:
+        """Cut every weight into the pieces that the programs take."""
         sizes = [weight.numel() for weight in self.weights]
         self._sizes = torch.tensor(sizes, device=device)
         pieces = [(owner, begin) for owner, size in enumerate(sizes) for begin in range(0, size, PIECE)]
         self._owners, self._begins = torch.tensor(pieces, device=device).t().contiguous()
         self._sums = torch.empty(len(pieces), device=device)
-        self._corrections = torch.empty(2, len(sizes), device=device)
-        self._logarithms = torch.tensor([math.log(beta) for beta in self._betas], device=device, dtype=torch.float64)
 
     def _adopt(self, states: list[dict[str, Tensor]], device: torch.device) -> tuple[list[Tensor], list[Tensor]]:
         """The moments of all weights; their counts of steps become parts of one tensor."""

@@ -58,23 +58,30 @@ def line_chart(series: Sequence[Series], x_name: str, y_name: str) -> Markup:
     series = [line for line in series if line.points]
     if not series:
         return Markup("")
-    xs, ys = ([point[i] for line in series for point in line.points] for i in (0, 1))
+    xs, ys = zip(*(point for line in series for point in line.points), strict=True)
+    low, high = min(xs), max(xs)
     y_ticks = ticks(min(ys), max(ys))
-    margin = 0.05 * (max(xs) - min(xs)) or 0.5
-    axes = _Axes((min(xs) - margin, max(xs) + margin), (y_ticks[0], y_ticks[-1]))
-    x_ticks = [x for x in ticks(min(xs), max(xs)) if x == int(x) and min(xs) <= x <= max(xs)]
+    margin = 0.05 * (high - low) or 0.5
+    axes = _Axes((low - margin, high + margin), (y_ticks[0], y_ticks[-1]))
+    x_ticks = [x for x in ticks(low, high) if x == int(x) and low <= x <= high]
     marks = [_frame(axes, x_ticks, y_ticks, x_name, y_name)]
     for number, line in enumerate(series):
-        places = [axes.at(*point) for point in line.points]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-        marks.append(Markup('<polyline class="line s{}" points="{}"/>').format(number % COLOURS, path))
-        for (x, y), (left, top) in zip(line.points, places, strict=True):
-            marks.append(_dot(number, left, top, 3.5, f"{line.name}: {_number(y)} ({x_name} {_number(x)})"))
+        marks += _marks_of(number, line, axes, x_name)
     keys = (
         Markup('<span class="key"><i class="s{}"></i>{}</span>').format(n % COLOURS, line.name) for n, line in enumerate(series)
     )
     legend = Markup('<figcaption class="legend">{}</figcaption>').format(Markup(" ").join(keys))
     return Markup("<figure>{}{}</figure>").format(_svg(marks, f"{y_name} over {x_name}"), legend)
+
+
+def _marks_of(number: int, line: Series, axes: _Axes, x_name: str) -> list[Markup]:
+    """A line and its points."""
+    places = [axes.at(*point) for point in line.points]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    marks = [Markup('<polyline class="line s{}" points="{}"/>').format(number % COLOURS, path)]
+    for (x, y), (left, top) in zip(line.points, places, strict=True):
+        marks.append(_dot(number, left, top, 3.5, f"{line.name}: {_number(y)} ({x_name} {_number(x)})"))
+    return marks
 
 
 def reliability_diagram(bins: Sequence[Bin]) -> Markup:
