@@ -26,7 +26,7 @@ from sequst.tagger.windows import Window
 from sequst.training import loop
 from sequst.training.accel.graphs import RecordedSteps, rounded
 from sequst.training.device import make_accelerator
-from sequst.training.loop import Diverged, Examples, Hooks, fit
+from sequst.training.loop import Examples, Hooks, fit
 from sequst.training.objective import Objective
 from sequst.training.settings import PhaseSettings, Settings
 from sequst.training.steps import StepResult, Steps
@@ -93,26 +93,6 @@ def test_looking_later_changes_nothing(tiny_encoder: str, split: Split, monkeypa
     assert equal(taggers[0][0], taggers[1][0])
 
 
-@pytest.mark.parametrize(("bad", "good"), [(3, 0), (7, 4), (18, 14)])
-def test_looking_later_finds_the_step_all_the_same(
-    tiny_encoder: str, split: Split, monkeypatch: pytest.MonkeyPatch, bad: int, good: int
-) -> None:
-    monkeypatch.setattr(loop, "_look_every", lambda device: 99)
-    seen: list[dict[str, Tensor]] = []
-
-    class Breaking(LabelledWords):
-        def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-            seen.append(weights(tagger))
-            loss, values = super().loss(tagger, batch)
-            return (loss * math.nan if len(seen) == bad else loss), values
-
-    tagger, examples = start(tiny_encoder, split)
-    with pytest.raises(Diverged, match=f"the loss at step {bad} of 20") as stop:
-        fit(tagger, spec_of(examples, objective=Breaking()), make_accelerator(Settings(device="cpu")), 7, Hooks())
-    assert stop.value.good_step == good
-    assert equal(weights(tagger), seen[good])
-
-
 def test_only_what_depends_on_its_batch_alone_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a method adds to a step, an unlabelled batch or weights of words, would stay as it was when it was recorded."""
     from sequst.methods.cvt import CrossViews
@@ -145,26 +125,6 @@ def test_words_of_other_text_are_learnt_too() -> None:
     assert LabelledWords().batch_only
     assert PseudoLabelledWords(CROSS_ENTROPY).batch_only
     assert not any(each.batch_only for each in (LabelledAndAdversarial, CrossViews, weighed))
-
-
-def test_a_phase_that_is_resumed_and_diverges_leaves_good_weights(tiny_encoder: str, split: Split) -> None:
-    states: list[Any] = []
-    run(tiny_encoder, split, Hooks(save=functools.partial(keep, states), save_every=0))
-    calls = 0
-
-    class Breaking(LabelledWords):
-        def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-            nonlocal calls
-            calls += 1
-            loss, values = super().loss(tagger, batch)
-            return (loss * math.nan if calls == 2 else loss), values
-
-    tagger, examples = start(tiny_encoder, split)
-    first = states[0]["position"]["step"]
-    with pytest.raises(Diverged) as stop:
-        fit(tagger, spec_of(examples, objective=Breaking()), make_accelerator(Settings(device="cpu")), 7, Hooks(), states[0])
-    assert (stop.value.step, stop.value.good_step) == (first + 2, first)
-    assert all(value.isfinite().all() for value in weights(tagger).values())
 
 
 def test_padding_stays_within_the_bound_of_tokens(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,8 +70,8 @@ def _learnt(sentences: list[Sentence], settings: Settings, fold: str, progress: 
     with tempfile.TemporaryDirectory(prefix="sequst-") as folder:
         try:
             run = train(sentences, Path(folder) / "run", settings=settings, progress=_OfFold(progress, fold))
-        except PhaseStopped as stop:  # what is left of it goes with the folder
-            raise SequstError(f"{fold}: {stop.what}\n{stop.advice}") from None
+        except PhaseStopped as stop:
+            raise SequstError(f"{fold}: {stop}") from None
         return Tagger.load(run.path / "model", settings.device)
 
 

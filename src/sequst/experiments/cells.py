@@ -84,7 +84,6 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple
     from sequst.api import train
     from sequst.evaluation.evaluate import evaluate
     from sequst.experiments.findings import Finished, look_into, require_libraries
-    from sequst.training.run import PhaseStopped
 
     require_libraries(cell.keep)
     labeled, dev, rest = read_part(data, cell.dataset, "train"), None, []
@@ -98,10 +97,7 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple
     unlabeled = shuffled[: cell.pool] if find_method(cell.method).unlabeled else None
     settings = dataclasses.replace(cell.settings(device), keep_rounds=True)
     with tempfile.TemporaryDirectory() as folder, unsynced():
-        try:
-            result = train(labeled, Path(folder) / "run", dev=dev, unlabeled=unlabeled, settings=settings)
-        except PhaseStopped as stop:  # what is left of it goes with the folder
-            raise SequstError(f"{stop.what}\n{stop.advice}") from None
+        result = train(labeled, Path(folder) / "run", dev=dev, unlabeled=unlabeled, settings=settings)
         evaluation = evaluate(result.tagger, sentences)
         found = dict(look_into(Finished(result, settings, dev or [], unlabeled or [], sentences, evaluation), cell.keep))
     line = {

@@ -78,11 +78,7 @@ class PhaseSpec:
 
 
 class Diverged(Exception):
-    """The loss or a gradient is not finite. The tagger has been put back to weights whose loss was."""
-
-    def __init__(self, what: str, step: int, steps: int, good_step: int) -> None:
-        self.what, self.step, self.steps, self.good_step = what, step, steps, good_step
-        super().__init__(f"{what} at step {step} of {steps}")
+    """The loss or a gradient is not finite."""
 
 
 @dataclass
@@ -162,7 +158,7 @@ class _Loop:
         while at.step < self._steps:
             self._epoch()
             at.epoch += 1
-            at.look(self._tagger, self._steps)
+            at.look(self._steps)
             self._save()
         if at.best is not None:
             _put_back(self._tagger, at.best)
@@ -192,13 +188,10 @@ class _Loop:
         at, tagger = self._at, self._tagger
         _set_rate(self._optimizer, _schedule(at.step, self._steps))
         self._spec.objective.begin_step(at.step, self._steps)
-        if (at.good is None and at.promised is None) or at.step + 1 in self._score_at:
-            at.look(tagger, self._steps)
-            at.promise(tagger)
         at.took_step(self._take(batch))
         scores = at.step in self._score_at
         if scores or len(at.unseen) >= _look_every(tagger.device):
-            at.look(tagger, self._steps)
+            at.look(self._steps)
         self._hooks.progress.advance(1, loss=at.loss)
         if scores:
             at.scored(self._hooks.score(tagger) if self._hooks.score is not None else None, tagger)
@@ -226,11 +219,6 @@ class _Position:
     last_f1: float | None = None
     means: dict[str, float] = field(default_factory=dict)
     best: dict[str, Tensor] | None = None
-    good_step: int = 0
-    good: dict[str, Tensor] | None = None
-    """Weights from before a step whose loss and gradients were finite, renewed as often as the dev set is scored."""
-    promised: tuple[int, dict[str, Tensor]] | None = None
-    """The step and the weights from before it, which are good if it was."""
     unseen: list[StepResult] = field(default_factory=list)
     """The last steps, of which the losses have not been looked at."""
     seconds: float = 0.0
@@ -239,14 +227,11 @@ class _Position:
     values: dict[str, tuple[float, int]] = field(default_factory=dict)
     """Of what the objective reports since the last score: its sum, and how often it did."""
 
-    def promise(self, tagger: Tagger) -> None:
-        self.promised = self.step, _copy(tagger)
-
     def took_step(self, taken: StepResult) -> None:
         self.step += 1
         self.unseen.append(taken)
 
-    def look(self, tagger: Tagger, steps: int) -> None:
+    def look(self, steps: int) -> None:
         """Wait for the steps that were taken and see what they brought."""
         first = self.step - len(self.unseen) + 1
         found = torch.cat([taken.values for taken in self.unseen]).tolist() if self.unseen else []
@@ -254,11 +239,7 @@ class _Position:
             loss, norm, *told = found[: len(values)]
             del found[: len(values)]
             if not (math.isfinite(loss) and math.isfinite(norm)):
-                if self.good is not None:
-                    _put_back(tagger, self.good)
-                raise Diverged("the loss" if not math.isfinite(loss) else "a gradient", step, steps, self.good_step)
-            if self.promised is not None and self.promised[0] == step - 1:
-                (self.good_step, self.good), self.promised = self.promised, None
+                raise Diverged(f"{'a gradient' if math.isfinite(loss) else 'the loss'} is not finite at step {step} of {steps}")
             self.total, self.count = self.total + loss, self.count + 1
             self.loss = self.total / self.count
             for name, value in zip(names, told, strict=True):

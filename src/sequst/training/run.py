@@ -41,11 +41,7 @@ BILSTM_RATE = 20.0
 
 
 class PhaseStopped(SequstError):
-    """A phase whose loss or gradients were not finite: what happened, what is left of it, and what to do."""
-
-    def __init__(self, what: str, left: str, advice: str) -> None:
-        super().__init__(f"{what}\n{left}{advice}")
-        self.what, self.advice = what, advice
+    """A phase whose loss or gradients were not finite: what happened and what to do."""
 
 
 class Run:
@@ -170,7 +166,7 @@ class Run:
         try:
             result = fit(tagger, self._completed(spec), self.accelerator, seed, hooks, state)
         except Diverged as stop:
-            raise self._explain(stop, tagger, spec) from None
+            raise self._explain(stop, spec) from None
         except torch.OutOfMemoryError as error:
             group, _, _ = spec.name.partition("-")
             raise SequstError(
@@ -202,9 +198,8 @@ class Run:
         self.directory.record(line)
         self.tracker.log(line)
 
-    def _explain(self, stop: Diverged, tagger: Tagger, spec: PhaseSpec) -> PhaseStopped:
-        """Keep the last weights that were good, and say so. A phase has the name of its settings."""
-        told = f"phase {spec.name} of round {spec.round}: {stop.what} is not finite at step {stop.step} of {stop.steps}"
+    def _explain(self, stop: Diverged, spec: PhaseSpec) -> PhaseStopped:
+        """A phase has the name of its settings."""
         own, _, _ = spec.name.partition("-")
         settings: PhaseSettings = getattr(self.settings, own)
         given = own if settings.learning_rate == spec.settings.learning_rate else "teacher"  # whose rate another is a share of
@@ -212,12 +207,7 @@ class Run:
         advice = f"Begin a new run with a lower rate, e.g. --set {given}.learning_rate={rate / 4:g}"
         if self.accelerator.mixed_precision != "no" and not spec.objective.needs_fp32:
             advice += ", or with --set precision=fp32"
-        if stop.good_step == 0:
-            return PhaseStopped(told, "", advice)
-        kept = self.directory.phase(spec.round, spec.name) / "last-good"
-        tagger.eval()
-        tagger.save(kept, {"stopped": str(stop)})
-        return PhaseStopped(told, f"The tagger after step {stop.good_step}, still good, is in {kept}. ", advice)
+        return PhaseStopped(f"phase {spec.name} of round {spec.round}: {stop}\n{advice}")
 
     @torch.no_grad()
     def standardise(self, tagger: Tagger, examples: Examples, fp32: bool = False) -> None:

@@ -96,9 +96,6 @@ def _charts(history: Sequence[Mapping[str, Any]], metrics: Sequence[Mapping[str,
         return line_chart([Series(name, _points(history, "round", key)) for key, name in names.items()], "round", y_name)
 
     phases = [line for line in metrics if "step" in line]
-    noise = list(
-        {line["round"]: line for line in phases if line.get("gcr_mu") is not None}.values()
-    )  # the last of each student
     found = [
         Chart(
             "Dev F1 over the rounds",
@@ -116,12 +113,6 @@ def _charts(history: Sequence[Mapping[str, Any]], metrics: Sequence[Mapping[str,
         Chart("Dev F1 while training", line_chart(list(_by_phase(phases, "dev_f1")), "step", "dev F1"), ""),
         Chart("Loss while training", line_chart(list(_by_phase(phases, "loss")), "step", "loss"),
               "The losses of student and teacher are different functions of different words; compare a phase with itself."),
-        Chart(
-            "Noise of the consistency regulariser",
-            line_chart([Series("mean \u03bc", _points(noise, "round", "gcr_mu")),
-                        Series("mean \u03a3", _points(noise, "round", "gcr_sigma"))], "round", "mean"),
-            "\u03bc near 1 with \u03a3 near 0 is the collapse at which it regularises nothing; gcr.prior keeps it from there.",
-        ),
     ]  # fmt: skip
     return [chart for chart in found if chart.drawing]
 
