@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -144,12 +144,6 @@ def drop_overlap(
         for sentence in files[role]:
             seen.setdefault(sentence.words, role)
     return kept, dict(dropped)
-
-
-def shared(sentences: Iterable[Sentence], others: Iterable[Sentence]) -> int:
-    """How many of the sentences have the words of one of the others."""
-    words = {sentence.words for sentence in others}
-    return sum(sentence.words in words for sentence in sentences)
 
 
 def _examples(places: list[str]) -> str:

@@ -9,13 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sequst.corpus.checking import shared
 from sequst.corpus.counts import count_types
 from sequst.corpus.formats.columns import TagUse
 from sequst.corpus.formats.detect import open_input
-from sequst.corpus.formats.huggingface import place_and_split
 from sequst.corpus.formats.read import hide_tags, read_file
-from sequst.corpus.sampling import sample_dev
 from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError
 from sequst.evaluation.evaluate import unknown_types
@@ -52,6 +49,8 @@ class DataFile:
         return dataclasses.replace(self, path=str((root / self.path).absolute()))
 
     def stamped(self) -> DataFile:
+        from sequst.corpus.formats.huggingface import place_and_split
+
         return dataclasses.replace(self, sha256=_hash_of(place_and_split(self.path)[0]))
 
 
@@ -135,12 +134,15 @@ DROP = "sequst check --drop-overlap leaves them out of the labelled file"
 
 def overlap_warning(labeled: Sequence[Sentence], others: Sequence[Sentence], what: str) -> list[str]:
     """A warning, with `what` behind it, where labelled sentences are among the others."""
-    count = shared(labeled, others)
+    words = {sentence.words for sentence in others}
+    count = sum(sentence.words in words for sentence in labeled)
     return [f"warning: {count} of the {len(labeled)} labelled sentences are in the {what}"] if count else []
 
 
 def _draw_shots(labeled: list[Sentence], shots: int, seed: int) -> tuple[list[Sentence], list[Sentence], str]:
     """(what is left to learn from, dev set, policy): K sentences of every type, and never more than half of a type's."""
+    from sequst.corpus.sampling import sample_dev
+
     places, short = sample_dev(labeled, shots, derive(seed, "dev"))
     if not places:
         raise SequstError(f"--dev-shots {shots}: no type has a second labelled sentence to set aside; leave it out")

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sequst.corpus.formats.huggingface import fetch_dataset, is_on_the_hub
 from sequst.corpus.formats.write import write_jsonl
 from sequst.corpus.sentence import Sentence
 from sequst.errors import UsageError, shorten
@@ -54,9 +53,12 @@ def _as_file(role: str, source: Source, spool: Path) -> DataFile:
 def _spooled(role: str, source: DataFile, spool: Path) -> DataFile:
     """The file itself where it can be read again, else a copy of it."""
     path, stdin = Path(source.path), source.path == STDIN
-    if source.format == "datasets" and not stdin and is_on_the_hub(source.path):
-        fetch_dataset(source.path, spool / f"{role}.parquet")
-        return dataclasses.replace(source, path=str(spool / f"{role}.parquet"), shown=source.path)
+    if source.format == "datasets" and not stdin:
+        from sequst.corpus.formats.huggingface import fetch_dataset, is_on_the_hub
+
+        if is_on_the_hub(source.path):
+            fetch_dataset(source.path, spool / f"{role}.parquet")
+            return dataclasses.replace(source, path=str(spool / f"{role}.parquet"), shown=source.path)
     if not stdin and (path.is_file() or path.is_dir() or not path.exists()):
         return source
     with contextlib.ExitStack() as stack:
