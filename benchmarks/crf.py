@@ -18,7 +18,7 @@ import common
 import torch
 import torchcrf
 
-from sequst.tagger.crf import Chain, negative_log_likelihood, viterbi
+from sequst.tagger.crf import Chain, log_normaliser, path_score, viterbi
 
 
 def main() -> None:
@@ -53,7 +53,7 @@ def make_contenders(options: argparse.Namespace) -> dict[str, dict[str, Callable
         return torch.autograd.grad(loss, [emissions, *peer.parameters()])
 
     def our_loss() -> torch.Tensor:
-        return negative_log_likelihood(ours, tags).sum()
+        return (log_normaliser(ours) - path_score(ours, tags)).sum()
 
     def peer_loss() -> torch.Tensor:
         return -peer(emissions, tags, mask)

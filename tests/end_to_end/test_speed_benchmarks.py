@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -24,6 +26,16 @@ REPOSITORY = Path(__file__).parent.parent.parent
 def beside_the_benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks"))
     monkeypatch.delenv("SEQUST_DATA", raising=False)
+
+
+@pytest.mark.parametrize("script", sorted((REPOSITORY / "benchmarks").glob("*.py")), ids=lambda script: script.stem)
+def test_what_they_import_is_there(script: Path) -> None:
+    """Also of those that are not run here, for want of a library."""
+    for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sequst"):
+            module = importlib.import_module(node.module or "")
+            for name in node.names:
+                assert hasattr(module, name.name) or importlib.util.find_spec(f"{node.module}.{name.name}"), name.name
 
 
 def told(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *options: str) -> Any:
@@ -190,20 +202,36 @@ def test_int8(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.timeout(600)
-def test_memory(tmp_path: Path) -> None:
-    found = importlib.import_module("memory").measure(tmp_path, 200, 2, "predict")
-    assert len(found["at_every_tenth_megabytes"]) == 9
-    assert found["over_the_model_megabytes"] < 1000
+def test_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = importlib.import_module("memory")
+    script.write_sentences(tmp_path / "all.jsonl", 20)
+    seconds, samples = script.run_verb("predict", script.random_tagger(tmp_path), tmp_path / "all.jsonl", 2)
+    assert 0 < samples[-1][0] < seconds
+    assert max(memory for _, memory in samples) > 50
+    runs = iter([(2.0, [(1.0, 100.0)]), (4.0, [(1.0, 130.0)]), (12.0, [(1.2 * tenth, 100.0 + tenth) for tenth in range(11)])])
+    monkeypatch.setattr(script, "run_verb", lambda *_: next(runs))
+    found = script.measure(tmp_path, 200, 2, "predict")
+    assert found["sentences_a_second"] == 20
+    assert found["growth"] == 5
+    assert found["over_the_model_megabytes"] == 10
+    assert found["over_the_model_of_a_tenth_megabytes"] == 30
+    assert found["at_every_tenth_megabytes"] == list(range(1, 10))
 
 
 @pytest.mark.timeout(600)
 def test_start_up(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     script = importlib.import_module("start_up")
-    known = script.commands
-    names = ("python", "help", "classes", "predict")  # the others import for seconds, and say nothing about ours
-    monkeypatch.setattr(script, "commands", lambda *places: {name: known(*places)[name] for name in names})
-    seconds = script.measure(tmp_path, 1, tiny_encoder)["seconds"]
-    assert seconds["python"]["median"] < seconds["help"]["median"] < seconds["predict"]["median"]
+    Tagger.from_encoder(tiny_encoder, script.LABELS, seed=1).save(tmp_path / "model")
+    (tmp_path / "one.txt").write_text(" ".join(script.WORDS) + "\n", encoding="utf-8")
+    commands = script.commands(tmp_path / "model", tmp_path / "one.txt")
+    assert "Usage" in script.run(commands["help"])[1]
+    seconds, out = script.run(commands["predict"])
+    assert seconds > 0
+    took = iter([9.0] * 6 + [1.0, 2.0, 3.0, 4.0, 5.0, 7.0] + [1.0, 2.0, 3.0, 4.0, 6.0, 9.0])
+    monkeypatch.setattr(script, "run", lambda _: (next(took), out))
+    found = script.measure(tmp_path, 2, tiny_encoder)
+    assert found["seconds"]["predict"] == {"median": 8.0, "least": 7.0, "most": 9.0}
+    assert found["predict_over_import"] == 2.5
 
 
 def test_entities_of_the_pipeline(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
