@@ -15,6 +15,9 @@ TYPED = re.compile(r"±|\bp = 0|\b\d+\.\d+ (?:points|times|s\b|ms\b|minutes)|\b[
 """What only results can say: an uncertainty, a difference, an F1, a time, a speed."""
 
 
+pytestmark = pytest.mark.skipif(not (REPOSITORY / "results").exists(), reason="an sdist has no results")
+
+
 @pytest.fixture
 def modules(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
     monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks"))
