@@ -35,6 +35,13 @@ SHAPES: dict[str, Callable[[], Any]] = {
 """Encoders with random weights: as fast as learnt ones, and no download."""
 
 
+def options(doc: str | None, **defaults: Any) -> argparse.Namespace:
+    """What is asked for; torch has the threads then."""
+    found = parser(doc, threads=torch.get_num_threads(), **defaults).parse_args()
+    torch.set_num_threads(found.threads)
+    return found
+
+
 def parser(doc: str | None, **defaults: Any) -> argparse.ArgumentParser:
     """The options that all have: where to write, on what to run, and what is its default elsewhere."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)

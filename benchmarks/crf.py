@@ -22,9 +22,7 @@ from sequst.tagger.crf import Chain, log_normaliser, path_score, viterbi
 
 
 def main() -> None:
-    threads = torch.get_num_threads()
-    options = common.parser(__doc__, threads=threads, batch=32, length=40, tags=20, repeats=60).parse_args()
-    torch.set_num_threads(options.threads)
+    options = common.options(__doc__, batch=32, length=40, tags=20, repeats=60)
     found: dict[str, Any] = {}
     for task, pair in make_contenders(options).items():
         common.interleaved(pair, 5)  # not counted

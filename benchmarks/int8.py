@@ -56,15 +56,10 @@ def measure(labeled: Sequence[Sentence], test: Sequence[Sentence], options: Any,
 
 
 def main() -> None:
-    parser = common.parser(
-        __doc__, encoder="minilm", head="softmax", data="mit_restaurant", shots=10, sentences=1000, steps=600
-    )
-    parser.add_argument("--epochs", type=float, default=5.0)
-    parser.add_argument("--seeds", default="12,21,42")
-    parser.add_argument("--test", type=int, default=None)
-    options = parser.parse_args()
+    given = {"encoder": "minilm", "head": "softmax", "data": "mit_restaurant", "steps": 600, "epochs": 5.0, "seeds": "12,21,42"}
+    options = common.options(__doc__, shots=10, sentences=1000, test=0, **given)
     data, pool, test = common.benchmark(options.data)
-    test = test[: options.test]
+    test = test[: options.test or None]
     runs: dict[str, list[dict[str, Any]]] = {f"{options.shots} of each type": [], f"{options.sentences} sentences": []}
     for seed in map(int, options.seeds.split(",")):
         few = sample(pool, shots=options.shots, seed=seed).labeled

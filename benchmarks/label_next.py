@@ -110,11 +110,8 @@ def joined(files: list[Path]) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = common.parser(__doc__, encoder="minilm", data="conll03,mit_restaurant", shots=5, pool=0, test=0, passes=20)
-    parser.add_argument("--counts", default="50,100,200")
-    parser.add_argument("--seeds", default="12,21,42")
-    parser.add_argument("--steps", type=int, default=600)
-    parser.add_argument("--epochs", type=float, default=5.0)
+    given = {"encoder": "minilm", "data": "conll03,mit_restaurant", "counts": "50,100,200", "seeds": "12,21,42"}
+    parser = common.parser(__doc__, **given, shots=5, pool=0, test=0, passes=20, steps=600, epochs=5.0)
     parser.add_argument("--ways", default=";".join(list(WAYS)[:4]), help="; ".join(WAYS))
     parser.add_argument("--join", type=Path, nargs="+", default=None)
     options = parser.parse_args()

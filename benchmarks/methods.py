@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import common
-import torch
 
 from sequst.api import train
 from sequst.corpus.generated import generate
@@ -41,10 +40,7 @@ CONTENDERS: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 
 def main() -> None:
-    threads = torch.get_num_threads()
-    given = {"encoder": "minilm", "head": "softmax", "threads": threads, "steps": 20, "batch": 16, "repeats": 3}
-    options = common.parser(__doc__, **given).parse_args()
-    torch.set_num_threads(options.threads)
+    options = common.options(__doc__, encoder="minilm", head="softmax", steps=20, batch=16, repeats=3)
     split = sample(generate().pool, 5)
     times: dict[str, list[float]] = defaultdict(list)
     for _ in range(options.repeats):

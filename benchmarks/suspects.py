@@ -199,12 +199,9 @@ def measure(sentences: Sequence[Sentence], options: Any, seed: int) -> dict[str,
 
 
 def main() -> None:
-    parser = common.parser(
-        __doc__, encoder="minilm", data="mit_restaurant", sentences=400, share=0.05, folds=5, steps=600, batch=8
-    )
-    parser.add_argument("--epochs", type=float, default=5.0)
-    parser.add_argument("--seeds", default="12")
-    options = parser.parse_args()
+    phase = {"steps": 600, "epochs": 5.0, "batch": 8}
+    given = {"encoder": "minilm", "data": "mit_restaurant", "sentences": 400, "share": 0.05, "folds": 5, "seeds": "12"}
+    options = common.options(__doc__, **given, **phase)
     data, train_set, _ = common.benchmark(options.data)
     runs = []
     for seed in map(int, options.seeds.split(",")):
