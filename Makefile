@@ -2,7 +2,7 @@
 # make demo    set up what is missing, then train on a generated corpus and print the scores
 # make test    set up what is missing, then run all tests
 # make check   the quick part: style, types, room order
-# make figures   RESULTS.md and the figures of all pages, from results
+# make figures   RESULTS.md, the tables of all pages and their pictures, from results
 # make docs    the documentation as a site, in build/site
 # make check-wheel   the wheel as a user has it: installed into a fresh environment elsewhere, where the demo must run
 # make clean   remove what the others made
@@ -45,7 +45,7 @@ check: $(READY)
 	$(BIN)/lint-imports
 
 figures: $(READY)
-	$(BIN)/python benchmarks/pages.py --images
+	$(BIN)/python benchmarks/pages.py
 
 docs: $(READY)
 	$(BIN)/mkdocs build --strict

@@ -35,6 +35,13 @@ SHAPES: dict[str, Callable[[], Any]] = {
 """Encoders with random weights: as fast as learnt ones, and no download."""
 
 
+def options(doc: str | None, **defaults: Any) -> argparse.Namespace:
+    """What is asked for; torch has the threads then."""
+    found = parser(doc, threads=torch.get_num_threads(), **defaults).parse_args()
+    torch.set_num_threads(found.threads)
+    return found
+
+
 def parser(doc: str | None, **defaults: Any) -> argparse.ArgumentParser:
     """The options that all have: where to write, on what to run, and what is its default elsewhere."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -45,12 +52,24 @@ def parser(doc: str | None, **defaults: Any) -> argparse.ArgumentParser:
     return parser
 
 
-def sentences(count: int | None = None) -> tuple[str, list[Sentence]]:
-    """(the name of the data, sentences spread over all of it, that lengths are as they are): of CoNLL-03's training set where
-    SEQUST_DATA names the benchmarks, else of the generated corpus."""
+def benchmark(name: str) -> tuple[str, list[Sentence], list[Sentence]]:
+    """(its name, training set, test set) of a benchmark where SEQUST_DATA names the folder, else of the generated corpus."""
     data = os.environ.get("SEQUST_DATA")
-    pool = read_part(Path(data), "conll03", "train") if data else generate().pool
-    return "conll03" if data else "generated", pool[:: max(1, len(pool) // count)][:count] if count else pool
+    if data:
+        return name, read_part(Path(data), name, "train"), read_part(Path(data), name, "test")
+    corpus = generate()
+    return "generated", corpus.pool, corpus.test
+
+
+def every(sentences: list[Sentence], count: int | None) -> list[Sentence]:
+    """So many of them, spread over all, that lengths are as they are; all without a number."""
+    return sentences[:: max(1, len(sentences) // count)][:count] if count else sentences
+
+
+def sentences(count: int | None = None) -> tuple[str, list[Sentence]]:
+    """(the name of the data, sentences of the training set of CoNLL-03 or of the generated corpus)."""
+    name, train_set, _ = benchmark("conll03")
+    return name, every(train_set, count)
 
 
 def encoder(name: str, folder: Path) -> str:
@@ -116,6 +135,10 @@ def operations(tagger: Tagger, sentences: list[Sentence]) -> float:
     lengths = [len(window.ids) for window in tagger.splitter.windows([sentence.words for sentence in sentences])]
     linear = 2 * layers * (4 * width**2 + 2 * width * inner) * sum(lengths)
     return float(linear + 4 * layers * width * sum(length**2 for length in lengths))
+
+
+def asked(options: argparse.Namespace, *names: str) -> dict[str, Any]:
+    return {name: getattr(options, name) for name in names}
 
 
 def machine(device: str) -> dict[str, Any]:

@@ -10,52 +10,29 @@ the median and the quartiles of each are reported.
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 import statistics
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+import common
 import torch
 import torchcrf
 
-from sequst.tagger.crf import Chain, negative_log_likelihood, viterbi
+from sequst.tagger.crf import Chain, log_normaliser, path_score, viterbi
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, default=None)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--length", type=int, default=40)
-    parser.add_argument("--tags", type=int, default=20)
-    parser.add_argument("--repeats", type=int, default=60)
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    contenders = make_contenders(options)
-    results: dict[str, Any] = {
-        "machine": platform.processor() or platform.machine(),
-        "device": torch.cuda.get_device_name() if options.device == "cuda" else f"cpu, {options.threads} threads",
-        "torch": torch.__version__,
-        "batch": options.batch,
-        "length": options.length,
-        "tags": options.tags,
-        "repeats": options.repeats,
-    }
-    for task, pair in contenders.items():
-        times = interleaved(pair, options.repeats, options.device)
+    options = common.options(__doc__, batch=32, length=40, tags=20, repeats=60)
+    found: dict[str, Any] = {}
+    for task, pair in make_contenders(options).items():
+        common.interleaved(pair, 5)  # not counted
+        times = common.interleaved(pair, options.repeats)
         for name, values in times.items():
-            low, middle, high = (1000 * value for value in statistics.quantiles(values, n=4))
-            results[f"{task}_{name}_ms"] = [round(value, 3) for value in (low, middle, high)]
-            print(f"{task:8} {name:12} {middle:8.2f} ms   ({low:.2f} to {high:.2f})")
+            found[f"{task}_{name}_ms"] = [round(1000 * value, 3) for value in statistics.quantiles(values, n=4)]
         ratio = statistics.median(times["pytorch-crf"]) / statistics.median(times["sequst"])
-        results[f"ratio_{task}"] = round(ratio, 2)
-        print(f"{task:8} sequst is {ratio:.2f} times as fast")
-    if options.json is not None:
-        options.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        found[f"ratio_{task}"] = round(ratio, 2)
+    asked = common.asked(options, "batch", "length", "tags", "repeats")
+    common.tell({**found, **asked, **common.machine(options.device)}, options.json)
 
 
 def make_contenders(options: argparse.Namespace) -> dict[str, dict[str, Callable[[], Any]]]:
@@ -74,7 +51,7 @@ def make_contenders(options: argparse.Namespace) -> dict[str, dict[str, Callable
         return torch.autograd.grad(loss, [emissions, *peer.parameters()])
 
     def our_loss() -> torch.Tensor:
-        return negative_log_likelihood(ours, tags).sum()
+        return (log_normaliser(ours) - path_score(ours, tags)).sum()
 
     def peer_loss() -> torch.Tensor:
         return -peer(emissions, tags, mask)
@@ -97,20 +74,6 @@ def make_contenders(options: argparse.Namespace) -> dict[str, dict[str, Callable
         "nll": {"pytorch-crf": lambda: gradient(peer_loss()), "sequst": lambda: gradient(our_loss())},
         "viterbi": {"pytorch-crf": peer_paths, "sequst": our_paths},
     }
-
-
-def interleaved(pair: dict[str, Callable[[], Any]], repeats: int, device: str) -> dict[str, list[float]]:
-    """Seconds of each, one after the other in turn; the first turns are not counted."""
-    times: dict[str, list[float]] = {name: [] for name in pair}
-    for turn in range(repeats + 5):
-        for name, work in pair.items():
-            begun = time.perf_counter()
-            work()
-            if device == "cuda":
-                torch.cuda.synchronize()
-            if turn >= 5:
-                times[name].append(time.perf_counter() - begun)
-    return times
 
 
 if __name__ == "__main__":

@@ -22,10 +22,8 @@ from typing import Any
 import common
 
 from sequst.api import train
-from sequst.corpus.generated import generate
 from sequst.corpus.sampling import sample
 from sequst.corpus.sentence import Sentence
-from sequst.experiments.benchmarks import read_part
 from sequst.integrations.onnx.comparing import compare
 from sequst.integrations.onnx.exporting import export, quantise
 from sequst.integrations.onnx.tagger import OnnxTagger
@@ -58,27 +56,20 @@ def measure(labeled: Sequence[Sentence], test: Sequence[Sentence], options: Any,
 
 
 def main() -> None:
-    parser = common.parser(
-        __doc__, encoder="minilm", head="softmax", data="mit_restaurant", shots=10, sentences=1000, steps=600
-    )
-    parser.add_argument("--epochs", type=float, default=5.0)
-    parser.add_argument("--seeds", default="12,21,42")
-    parser.add_argument("--test", type=int, default=None)
-    options = parser.parse_args()
-    folder = os.environ.get("SEQUST_DATA")
-    corpus = generate()
-    pool = read_part(Path(folder), options.data, "train") if folder else corpus.pool
-    test = (read_part(Path(folder), options.data, "test") if folder else corpus.test)[: options.test]
+    given = {"encoder": "minilm", "head": "softmax", "data": "mit_restaurant", "steps": 600, "epochs": 5.0, "seeds": "12,21,42"}
+    options = common.options(__doc__, shots=10, sentences=1000, test=0, **given)
+    data, pool, test = common.benchmark(options.data)
+    test = test[: options.test or None]
     runs: dict[str, list[dict[str, Any]]] = {f"{options.shots} of each type": [], f"{options.sentences} sentences": []}
     for seed in map(int, options.seeds.split(",")):
         few = sample(pool, shots=options.shots, seed=seed).labeled
         many = random.Random(seed).sample(pool, min(options.sentences, len(pool)))
         for name, labeled in zip(runs, (few, many), strict=True):
             runs[name].append(measure(labeled, test, options, seed))
-    asked = {name: getattr(options, name) for name in ("encoder", "head", "steps", "epochs", "seeds")}
-    data = {"data": options.data if folder else "generated", "test_sentences": len(test)}
-    means = {name: summary(each) for name, each in runs.items()}
-    common.tell({"mean": means, "runs": runs, **data, **asked, "cores": os.cpu_count(), **common.machine("cpu")}, options.json)
+    found = {"mean": {name: summary(each) for name, each in runs.items()}, "runs": runs}
+    asked = common.asked(options, "encoder", "head", "steps", "epochs", "seeds")
+    more = {"data": data, "test_sentences": len(test), **asked, "cores": os.cpu_count()}
+    common.tell({**found, **more, **common.machine("cpu")}, options.json)
 
 
 def summary(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:

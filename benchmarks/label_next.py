@@ -2,19 +2,18 @@
 
 python benchmarks/label_next.py [--json FILE] [--device cpu|cuda] [--encoder minilm] [--data conll03,mit_restaurant]
     [--shots 5] [--counts 50,100,200] [--seeds 12,21,42] [--pool 0] [--test 0] [--passes 20] [--steps 600]
-python benchmarks/label_next.py --join FILE... [--json FILE] [--figure FILE.png]
+python benchmarks/label_next.py --join FILE... [--json FILE]
 
 A tagger is fine-tuned on a few sentences of each type. It chooses the first 50 of the rest of the training set, whose labels
 are then shown to a new one, which chooses the next 50, and so on: as somebody would who labels in rounds. All ways begin with
 the same sentences and the same tagger, and are scored on the test set. `--pool` and `--test` are how many sentences to use of
 each, 0 for all. Data are benchmarks where SEQUST_DATA names the folder, else the generated corpus. `--join` makes one of the
-files of several seeds, and draws them.
+files of several seeds.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import tempfile
 import time
@@ -26,12 +25,10 @@ import common
 
 from sequst.annotation.next import choose_next
 from sequst.api import train
-from sequst.corpus.generated import generate
 from sequst.corpus.sampling import sample
 from sequst.corpus.sentence import Sentence
 from sequst.evaluation.evaluate import evaluate
 from sequst.evaluation.paired import paired_test
-from sequst.experiments.benchmarks import read_part
 from sequst.tagger.tagger import Tagger
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -65,8 +62,7 @@ def chosen_by(
 def measure(train_set: list[Sentence], test: list[Sentence], options: Any, seed: int) -> dict[str, Any]:
     """F1 at each number of labelled sentences, of each way, and how long choosing took."""
     split = sample(train_set, options.shots, seed=seed)
-    pool = [*split.dev, *split.unlabeled]
-    pool = pool[:: max(1, len(pool) // options.pool)][: options.pool] if options.pool else pool
+    pool = common.every([*split.dev, *split.unlabeled], options.pool)
     start = learnt(split.labeled, options, seed)
     counts = [int(count) for count in options.counts.split(",")]
     begin = evaluate(start, test).total.f1
@@ -113,50 +109,21 @@ def joined(files: list[Path]) -> dict[str, Any]:
     return {"data": {name: {"mean": summary(found), "runs": found} for name, found in runs.items()}, **others}
 
 
-def draw(results: dict[str, Any], path: Path) -> None:
-    """F1 over the sentences that were labelled, the mean of the seeds and each of them."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4.2 * len(results), 3.4), layout="constrained")
-    for axes, (name, found) in zip(figure.subplots(1, len(results), squeeze=False)[0], results.items(), strict=True):
-        for style, (way, means) in zip(("o--", "s-", "^:", "v-."), found["mean"].items(), strict=False):
-            counts = [0, *map(int, means)]
-            start = statistics.fmean(run["start_f1"] for run in found["runs"])
-            [line] = axes.plot(counts, [start, *(each["f1"] for each in means.values())], style, label=way)
-            for run in found["runs"]:
-                scores = [run["start_f1"], *run["ways"][way]["f1"].values()]
-                axes.plot(counts, scores, color=line.get_color(), alpha=0.2, linewidth=0.8)
-        axes.set(title=name, xlabel="sentences labelled beside the first", ylabel="test F1", xticks=counts)
-        axes.legend(frameon=False)
-    figure.savefig(path, dpi=150)
-
-
 def main() -> None:
-    parser = common.parser(__doc__, encoder="minilm", data="conll03,mit_restaurant", shots=5, pool=0, test=0, passes=20)
-    parser.add_argument("--counts", default="50,100,200")
-    parser.add_argument("--seeds", default="12,21,42")
-    parser.add_argument("--steps", type=int, default=600)
-    parser.add_argument("--epochs", type=float, default=5.0)
+    given = {"encoder": "minilm", "data": "conll03,mit_restaurant", "counts": "50,100,200", "seeds": "12,21,42"}
+    parser = common.parser(__doc__, **given, shots=5, pool=0, test=0, passes=20, steps=600, epochs=5.0)
     parser.add_argument("--ways", default=";".join(list(WAYS)[:4]), help="; ".join(WAYS))
     parser.add_argument("--join", type=Path, nargs="+", default=None)
-    parser.add_argument("--figure", type=Path, default=None)
     options = parser.parse_args()
     if options.join:
-        both = joined(options.join)
-        common.tell(both, options.json)
-        if options.figure:
-            draw(both["data"], options.figure)
+        common.tell(joined(options.join), options.json)
         return
-    folder = os.environ.get("SEQUST_DATA")
     results = {}
-    for name in options.data.split(",") if folder else ["generated"]:
-        corpus = None if folder else generate()
-        train_set = read_part(Path(folder), name, "train") if folder else corpus.pool
-        test = read_part(Path(folder), name, "test") if folder else corpus.test
-        test = test[:: max(1, len(test) // options.test)][: options.test] if options.test else test
+    for name, train_set, test in {found[0]: found for found in map(common.benchmark, options.data.split(","))}.values():
+        test = common.every(test, options.test)
         runs = [measure(train_set, test, options, int(seed)) for seed in options.seeds.split(",")]
         results[name] = {"mean": summary(runs), "runs": runs}
-    asked = {name: getattr(options, name) for name in ("encoder", "shots", "counts", "passes", "steps", "epochs")}
+    asked = common.asked(options, "encoder", "shots", "counts", "passes", "steps", "epochs")
     common.tell({"data": results, **asked, **common.machine(options.device)}, options.json)
 
 

@@ -221,10 +221,7 @@ def has_attention(contender: Contender, tagger: Tagger, sentences: list[Sentence
 
 
 def main() -> None:
-    threads = torch.get_num_threads()
-    parser = common.parser(__doc__, encoder="minilm", sentences=1000, slow=0, passes=20, repeats=3, threads=threads)
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
+    options = common.options(__doc__, encoder="minilm", sentences=1000, slow=0, passes=20, repeats=3)
     data, sentences = common.sentences(options.sentences)
     few = common.sentences(options.slow)[1] if options.slow else sentences
     with tempfile.TemporaryDirectory() as folder:

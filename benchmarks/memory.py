@@ -134,7 +134,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         found = measure(Path(folder), options.sentences, options.passes, options.verb)
-    asked = {name: getattr(options, name) for name in ("verb", "sentences", "passes")}
+    asked = common.asked(options, "verb", "sentences", "passes")
     common.tell({**found, **asked, **common.machine("cpu")}, options.json)
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import statistics
 import tempfile
 import time
@@ -19,7 +18,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-import torch
+import common
 
 from sequst.api import train
 from sequst.corpus.generated import generate
@@ -41,36 +40,20 @@ CONTENDERS: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, default=None)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--encoder", default="minilm")
-    parser.add_argument("--head", choices=("softmax", "crf"), default="softmax")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--batch", type=int, default=16)
-    parser.add_argument("--repeats", type=int, default=3)
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
+    options = common.options(__doc__, encoder="minilm", head="softmax", steps=20, batch=16, repeats=3)
     split = sample(generate().pool, 5)
     times: dict[str, list[float]] = defaultdict(list)
     for _ in range(options.repeats):
         for name in CONTENDERS:
             times[name].append(milliseconds_a_step(name, split, options))
         times["beliefs"].append(milliseconds_a_pass(split, options))
-    results: dict[str, Any] = {
-        "machine": platform.processor() or platform.machine(),
-        "device": torch.cuda.get_device_name() if options.device == "cuda" else f"cpu, {options.threads} threads",
-        "torch": torch.__version__,
-        **{name: getattr(options, name) for name in ("encoder", "head", "steps", "batch", "repeats")},
-    }
     unit = statistics.median(times["finetune"])
+    found: dict[str, Any] = {}
     for name, values in times.items():
         middle = statistics.median(values)
-        results[name] = {"ms": [round(v, 1) for v in (min(values), middle, max(values))], "ratio": round(middle / unit, 2)}
-        print(f"{name:40} {middle:8.1f} ms   ({min(values):.1f} to {max(values):.1f})   {middle / unit:5.2f} fine-tuning steps")
-    if options.json is not None:
-        options.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        found[name] = {"ms": [round(v, 1) for v in (min(values), middle, max(values))], "ratio": round(middle / unit, 2)}
+    asked = common.asked(options, "encoder", "head", "steps", "batch", "repeats")
+    common.tell({**found, **asked, **common.machine(options.device)}, options.json)
 
 
 def milliseconds_a_step(name: str, split: Split, options: argparse.Namespace) -> float:

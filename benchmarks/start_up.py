@@ -75,7 +75,7 @@ def measure(folder: Path, repeats: int, encoder: str = "minilm") -> dict[str, An
 
 
 def main() -> None:
-    options = common.parser(__doc__, repeats=5).parse_args()
+    options = common.options(__doc__, repeats=5)
     with tempfile.TemporaryDirectory() as folder:
         found = measure(Path(folder), options.repeats)
     common.tell({**found, "repeats": options.repeats, **common.machine("cpu")}, options.json)

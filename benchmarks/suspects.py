@@ -1,7 +1,7 @@
 """How many labels that were made wrong on purpose are found: ours beside cleanlab, on the same cross-validated probabilities.
 
 python benchmarks/suspects.py [--json FILE] [--device cpu|cuda] [--encoder minilm] [--data mit_restaurant] [--sentences 400]
-    [--share 0.05] [--folds 5] [--seeds 12,21] [--steps 600] [--batch 8] [--judged FOLDER]
+    [--share 0.05] [--folds 5] [--seeds 12,21] [--steps 600] [--batch 8]
 
 One label in twenty is made wrong, as many in each of four ways: another type, an edge moved by a word, an entity dropped, an
 entity where none is. Then taggers judge the folds that they have not learnt, and each ranking is read from its top, as many
@@ -15,22 +15,17 @@ entries as labels were made wrong:
 
 Words of cleanlab that stand side by side are one entry, at the place of the first. An entry is right where it has a word
 whose label was changed; precision is the share of right entries, recall the share of wrong labels that some entry has found.
-`sentences` are the same figures of whole sentences: ours by their most doubtful entry, cleanlab's by its own scores of
-sentences. cleanlab is asked where it can be imported. Sentences are of a benchmark where SEQUST_DATA names the folder, else of
-the generated corpus. What the taggers make of the sentences is kept in the folder `--judged`, and taken from there the next
-time: another ranking needs no training.
+cleanlab is asked where it can be imported. Sentences are of a benchmark where SEQUST_DATA names the folder, else of the
+generated corpus.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import os
-import pickle
 import random
 import statistics
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import common
@@ -38,16 +33,13 @@ import numpy as np
 
 from sequst.annotation.label_errors import HeldOutPrediction, rank_suspects, suspects_of
 from sequst.annotation.suspects import judge
-from sequst.corpus.generated import generate
 from sequst.corpus.sentence import Sentence
-from sequst.corpus.tags import OUTSIDE, Span, spans, tags_of, types_of
-from sequst.experiments.benchmarks import read_part
+from sequst.corpus.tags import Span, spans, tags_of, types_of
 from sequst.tagger.tagger import labels_of
 from sequst.training.configure import from_dict
 from sequst.training.progress import Progress
 
 WAYS = ("type", "edge", "dropped", "spurious")
-ASKED = ("encoder", "sentences", "share", "folds", "steps", "epochs", "batch")
 
 
 class Wrong(NamedTuple):
@@ -126,12 +118,6 @@ def figures(ranking: Sequence[Entry], wrong: Sequence[Wrong], first: int) -> dic
     }
 
 
-def of_sentences(ranking: Sequence[int], wrong: Sequence[Wrong], first: int) -> dict[str, float]:
-    bad = {each.sentence for each in wrong}
-    right = sum(place in bad for place in ranking[:first])
-    return {"precision": 100.0 * right / max(1, min(first, len(ranking))), "recall": 100.0 * right / max(1, len(bad))}
-
-
 def together(ranked: Sequence[tuple[int, int]]) -> list[Entry]:
     """Ranked words as entries: words of a sentence that stand side by side are one, at the place of the first of them."""
     words = set(ranked)
@@ -164,10 +150,8 @@ def ours(judged: Sequence[HeldOutPrediction]) -> dict[str, list[Entry]]:
     }
 
 
-def cleanlab_rankings(
-    judged: Sequence[HeldOutPrediction], labels: list[str], first: int
-) -> dict[str, tuple[list[Entry], list[int]]]:
-    """(entries, sentences) of each of its rankings; nothing where it is not installed."""
+def cleanlab_rankings(judged: Sequence[HeldOutPrediction], labels: list[str], first: int) -> dict[str, list[Entry]]:
+    """Each of its rankings; nothing where it is not installed."""
     try:
         from cleanlab.token_classification.filter import find_label_issues
         from cleanlab.token_classification.rank import get_label_quality_scores
@@ -177,7 +161,7 @@ def cleanlab_rankings(
     probabilities = [_of_labels(each, labels) for each in judged]
     rankings = {}
     for name, method in (("words", "self_confidence"), ("margins", "normalized_margin")):
-        scores, of_words = get_label_quality_scores(given, probabilities, token_score_method=method)
+        _, of_words = get_label_quality_scores(given, probabilities, token_score_method=method)
         words = [(value, place, word) for place, each in enumerate(of_words) for word, value in enumerate(each.tolist())]
         # of all words only as many as can fill the entries that are read: neighbours further down must not join them
         lowest: list[tuple[int, int]] = []
@@ -185,10 +169,9 @@ def cleanlab_rankings(
             lowest.append((place, word))
             if len(together(lowest)) > first:
                 break
-        rankings[f"cleanlab, {name}"] = together(lowest), np.argsort(scores, kind="stable").tolist()
+        rankings[f"cleanlab, {name}"] = together(lowest)
     issues = [(int(place), int(word)) for place, word in find_label_issues(given, probabilities)]
-    with_issues = list(dict.fromkeys(place for place, _ in issues))
-    return {**rankings, "cleanlab, issues": (together(issues), with_issues)}
+    return {**rankings, "cleanlab, issues": together(issues)}
 
 
 def _of_labels(judged: HeldOutPrediction, labels: list[str]) -> np.ndarray:
@@ -200,64 +183,31 @@ def _of_labels(judged: HeldOutPrediction, labels: list[str]) -> np.ndarray:
 
 def measure(sentences: Sequence[Sentence], options: Any, seed: int) -> dict[str, Any]:
     changed, wrong = corrupt(sentences, options.share, seed)
-    judged, seconds = judgements(changed, options, seed)
-    rankings = {name: (found, list(dict.fromkeys(entry.sentence for entry in found))) for name, found in ours(judged).items()}
-    rankings |= cleanlab_rankings(judged, labels_of(changed), len(wrong))
-    words = [one == other for each in judged for one, other in zip(each.sentence.tags or (), each.tags, strict=True)]
+    phase = {"min_steps": options.steps, "epochs": options.epochs, "batch_size": options.batch}
+    settings = from_dict({"encoder": options.encoder, "device": options.device, "seed": seed, "teacher": phase})
+    begun = time.perf_counter()
+    judged = judge(changed, options.folds, settings, Progress())
+    seconds = time.perf_counter() - begun
+    rankings = ours(judged) | cleanlab_rankings(judged, labels_of(changed), len(wrong))
     return {
         "seed": seed,
         "wrong_labels": len(wrong),
         "entities": sum(len(spans(sentence.tags or ())) for sentence in changed),
-        "words_as_labelled_percent": 100.0 * statistics.fmean(words),
-        "words_outside_percent": 100.0 * statistics.fmean(tag == OUTSIDE for each in changed for tag in each.tags or ()),
-        "rankings": {
-            name: {**figures(ranked, wrong, len(wrong)), "sentences": of_sentences(places, wrong, len(wrong))}
-            for name, (ranked, places) in rankings.items()
-        },
+        "rankings": {name: figures(ranked, wrong, len(wrong)) for name, ranked in rankings.items()},
         "seconds": seconds,
     }
 
 
-def judgements(sentences: Sequence[Sentence], options: Any, seed: int) -> tuple[list[HeldOutPrediction], float | None]:
-    """(every sentence with what a tagger that has not learnt it makes of it, the seconds that took), from the folder of them
-    where it has them; None for the seconds then."""
-    asked = [Path(options.encoder).name, *(getattr(options, name) for name in ASKED[1:]), seed]
-    kept = options.judged / f"{options.data}-{'-'.join(map(str, asked))}.pickle" if options.judged else None
-    if kept and kept.is_file():
-        found: list[HeldOutPrediction] = pickle.loads(kept.read_bytes())
-        if [each.sentence for each in found] == list(sentences):
-            return found, None
-    phase = {"min_steps": options.steps, "epochs": options.epochs, "batch_size": options.batch}
-    settings = from_dict({"encoder": options.encoder, "device": options.device, "seed": seed, "teacher": phase})
-    begun = time.perf_counter()
-    judged = judge(sentences, options.folds, settings, Progress())
-    seconds = time.perf_counter() - begun
-    if kept:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_bytes(pickle.dumps(judged))
-    return judged, seconds
-
-
-def pool(name: str, count: int, seed: int) -> tuple[str, list[Sentence]]:
-    """(the name of the data, so many sentences of it, drawn by the seed)."""
-    folder = os.environ.get("SEQUST_DATA")
-    sentences = read_part(Path(folder), name, "train") if folder else generate().pool
-    return name if folder else "generated", random.Random(seed).sample(sentences, min(count, len(sentences)))
-
-
 def main() -> None:
-    parser = common.parser(
-        __doc__, encoder="minilm", data="mit_restaurant", sentences=400, share=0.05, folds=5, steps=600, batch=8
-    )
-    parser.add_argument("--epochs", type=float, default=5.0)
-    parser.add_argument("--seeds", default="12")
-    parser.add_argument("--judged", type=Path, default=None)
-    options = parser.parse_args()
+    phase = {"steps": 600, "epochs": 5.0, "batch": 8}
+    given = {"encoder": "minilm", "data": "mit_restaurant", "sentences": 400, "share": 0.05, "folds": 5, "seeds": "12"}
+    options = common.options(__doc__, **given, **phase)
+    data, train_set, _ = common.benchmark(options.data)
     runs = []
     for seed in map(int, options.seeds.split(",")):
-        data, sentences = pool(options.data, options.sentences, seed)
+        sentences = random.Random(seed).sample(train_set, min(options.sentences, len(train_set)))
         runs.append(measure(sentences, options, seed))
-    asked = {name: getattr(options, name) for name in ASKED}
+    asked = common.asked(options, "encoder", "sentences", "share", "folds", "steps", "epochs", "batch")
     common.tell({**summary(runs), "runs": runs, "data": data, **asked, **common.machine(options.device)}, options.json)
 
 
@@ -275,10 +225,7 @@ def summary(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
         name: {way: statistics.fmean(run["rankings"][name]["recall_by_way"].get(way, 0.0) for run in runs) for way in WAYS}
         for name in of
     }
-    sentences = {
-        name: {key: common.spread([run["rankings"][name]["sentences"][key] for run in runs]) for key in keys} for name in of
-    }
-    return {"mean": means, "ahead": ahead, "recall_by_way": ways, "of_sentences": sentences}
+    return {"mean": means, "ahead": ahead, "recall_by_way": ways}
 
 
 if __name__ == "__main__":

@@ -168,9 +168,7 @@ def measure(tagger: Tagger, sentences: list[Sentence], device: str, threads: int
 
 
 def main() -> None:
-    threads = torch.get_num_threads()
-    options = common.parser(__doc__, encoder="minilm", sentences=1000, repeats=3, threads=threads).parse_args()
-    torch.set_num_threads(options.threads)
+    options = common.options(__doc__, encoder="minilm", sentences=1000, repeats=3)
     data, sentences = common.sentences(options.sentences)
     tagger = Tagger.from_encoder(options.encoder, common.LABELS, seed=1, max_length=128)
     with torch.no_grad():

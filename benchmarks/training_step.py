@@ -137,9 +137,7 @@ def loss_of(tagger: Tagger, known: Examples) -> float:
 
 
 def main() -> None:
-    options = common.parser(
-        __doc__, encoder="minilm", sentences=3200, steps=400, rows=32, repeats=3, eager=1, trainer=1
-    ).parse_args()
+    options = common.options(__doc__, encoder="minilm", sentences=3200, steps=400, rows=32, repeats=3, eager=1, trainer=1)
     on_gpu = options.device == "cuda"
     data, sentences = common.sentences(options.sentences)
     with tempfile.TemporaryDirectory() as folder:

@@ -23,9 +23,7 @@ from typing import Any
 import common
 
 from sequst.api import train
-from sequst.corpus.generated import generate
 from sequst.corpus.sampling import sample
-from sequst.experiments.benchmarks import read_part
 from sequst.training.progress import Progress
 
 POOL = 4000
@@ -48,10 +46,8 @@ class Clock(Progress):
 
 
 def one_run(options: Any, encoder: str, seed: int, plain: bool) -> dict[str, Any]:
-    data = os.environ.get("SEQUST_DATA")
-    corpus = read_part(Path(data), options.dataset, "train") if data else generate().pool
-    test = read_part(Path(data), options.dataset, "test") if data else generate().test
-    split = sample(corpus, 10, seed=seed)
+    _, train_set, test = common.benchmark(options.dataset)
+    split = sample(train_set, 10, seed=seed)
     pool = random.Random(seed).sample(split.unlabeled, len(split.unlabeled))[:POOL]
     clock = Clock()
     with tempfile.TemporaryDirectory() as folder, common.plain_path() if plain else contextlib.nullcontext():

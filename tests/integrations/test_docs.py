@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -68,36 +67,3 @@ def test_the_flags_of_the_tracker(sequst: Callable[..., Any]) -> None:
     [line] = [line for line in commands.splitlines() if line.startswith("sequst ")]
     for flag in re.findall(r"--[a-z0-9-]+", line):
         assert flag in help_text
-
-
-@pytest.mark.parametrize(
-    ("name", "tags"),
-    [
-        ("pipeline_entities", "`valid_tags: false`"),
-        ("pipeline_entities-valid", "valid tags"),
-        ("pipeline_entities-defaults", "the defaults"),
-    ],
-)
-def test_the_page_says_how_often_the_pipeline_agrees(name: str, tags: str) -> None:
-    page = (HOW_TO / "use-the-model-elsewhere.md").read_text(encoding="utf-8")
-    measured = json.loads((HOW_TO.parents[1] / f"benchmarks/results/{name}.json").read_text(encoding="utf-8"))
-    assert f"Of the {measured['sentences']} test sentences" in page
-    for strategy, kinds in measured["same_entities"].items():
-        plain, others = (f"{kind['same']} of {kind['sentences']}" for kind in (kinds["plain"], kinds["others"]))
-        assert f"| `{strategy}`, {tags} | {plain} | {others} |" in page
-
-
-def test_the_page_says_what_eight_bits_cost() -> None:
-    page = (HOW_TO / "export-to-onnx.md").read_text(encoding="utf-8")
-    few, many = json.loads((HOW_TO.parents[1] / "benchmarks/results/int8.json").read_text())["mean"].values()
-
-    def told(found: dict[str, float], digits: int) -> str:
-        return f"{found['mean']:,.{digits}f} ± {found['deviation']:,.{digits}f}"
-
-    for way, title in (("torch", "sequst on torch"), ("onnx, fp32", "onnx, fp32"), ("onnx, int8", "onnx, int8")):
-        columns = (("f1", 1), ("changed", 2), ("words_a_second", 0))
-        figures = [told(each[way][name], digits) for each in (few, many) for name, digits in columns]
-        assert f"| {' | '.join([title, *figures])} |" in page
-    cost, speed = (" and ".join(told(each["onnx, int8"][name], 2) for each in (few, many)) for name in ("f1_less", "speed"))
-    assert f"cost {cost} points of F1" in page
-    assert f"{speed} times as fast" in page
