@@ -34,7 +34,7 @@ from sequst.corpus.sentence import Sentence
 from sequst.evaluation.detection import auroc
 from sequst.experiments.benchmarks import read_part
 from sequst.tagger.entity_calibration import UNCALIBRATED
-from sequst.tagger.predict import annotate
+from sequst.tagger.predict import annotate, label_words
 from sequst.tagger.tagger import Tagger
 
 WAYS = ("as they are", "one function for all", "a shift for every type")
@@ -51,7 +51,7 @@ def measure(train_set: list[Sentence], test: list[Sentence], options: Any, seed:
         )  # fmt: skip
         tagger = Tagger.load(run.path / "model", options.device)
     found = {WAYS[0]: _told(tagger, test)}
-    tagger.head.temper(fit_temperature(tagger, split.dev))
+    _temper(tagger, split.dev)
     dev = entity_outcomes(annotate(tagger, split.dev))
     tagger.entity_calibration = fit_entity_calibration(["all"] * len(dev.types), dev.confidences, dev.correct)
     found[WAYS[1]] = _told(tagger, test)
@@ -60,11 +60,17 @@ def measure(train_set: list[Sentence], test: list[Sentence], options: Any, seed:
     entities = {}
     for way, sentences in zip((WAYS[2], *OTHERS), (split.dev, *others), strict=True):
         tagger.entity_calibration = UNCALIBRATED
-        tagger.head.temper(fit_temperature(tagger, sentences))
+        _temper(tagger, sentences)
         known = entity_outcomes(annotate(tagger, sentences))
         tagger.entity_calibration = fit_entity_calibration(*known)
         found[way], entities[way] = _told(tagger, test), len(known.types)
     return {"seed": seed, "entities": entities, "ways": found}
+
+
+def _temper(tagger: Tagger, dev: list[Sentence]) -> None:
+    probabilities, tags = label_words(tagger, dev, probabilities=True).probabilities, [tag for s in dev for tag in s.tags or ()]
+    assert probabilities is not None
+    tagger.head.temper(fit_temperature(probabilities, tags, tagger.labels))
 
 
 def _told(tagger: Tagger, sentences: list[Sentence]) -> dict[str, float | None]:

@@ -7,10 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sequst.corpus.sentence import Sentence
-from sequst.tagger.predict import annotate
-from sequst.tagger.tagger import Tagger
-
 
 def abstention_threshold(confidences: Sequence[float], present: int) -> float:
     """The confidence below which an entity lowers the expected F1, where `present` entities are to be found.
@@ -24,20 +20,15 @@ def abstention_threshold(confidences: Sequence[float], present: int) -> float:
     return min(float(expected.max()), 1.0) / 2.0  # confidences that are too high promise an F1 above 1
 
 
-def describe_abstention(tagger: Tagger, dev: Sequence[Sentence]) -> str | None:
-    """A note on the entities that are left out on the dev set; None where none is."""
-    threshold = tagger.entity_calibration.threshold
-    if threshold <= 0:
-        return None
-    predictions = list(annotate(tagger, dev))
-    left_out = Counter(entity.type for each in predictions for entity in each.left_out)
+def describe_abstention(types: Sequence[str], confidences: Sequence[float], threshold: float) -> str | None:
+    """A note on the entities of the dev set that are left out; None where none is."""
+    found = Counter(types)
+    left_out = Counter(type_ for type_, confidence in zip(types, confidences, strict=True) if confidence < threshold)
     if not left_out:
         return None
-    kept = Counter(entity.type for each in predictions for entity in each.entities)
-    whole = [type_ for type_ in left_out if type_ not in kept]
+    whole = [type_ for type_, count in left_out.items() if count == found[type_]]
     every = f", among them every {', '.join(whole)}" if whole else ""
-    total = left_out.total() + kept.total()
     return (
-        f"entities below {threshold:.2f} are left out ({left_out.total()} of {total} on the dev set{every}): "
+        f"entities below {threshold:.2f} are left out ({left_out.total()} of {found.total()} on the dev set{every}): "
         "keeping them would lower F1; predict --min-confidence 0 shows them"
     )

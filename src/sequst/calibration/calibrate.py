@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from sequst.calibration.abstention import abstention_threshold
-from sequst.calibration.entities import EntityOutcomes, count_entities, entity_outcomes, fit_entity_calibration
+from sequst.calibration.abstention import abstention_threshold, describe_abstention
+from sequst.calibration.entities import entity_outcomes, fit_entity_calibration
 from sequst.calibration.temperature import fit_temperature
 from sequst.corpus.sentence import Sentence
-from sequst.tagger.entity_calibration import UNCALIBRATED, EntityCalibration
-from sequst.tagger.predict import annotate
+from sequst.corpus.tags import spans
+from sequst.tagger.entity_calibration import UNCALIBRATED
+from sequst.tagger.predict import annotate, label_words
 from sequst.tagger.tagger import Tagger
 
 FEWEST = 20
@@ -28,30 +30,39 @@ def faded(shift: float, entities: int) -> float:
     return shift * min(1.0, SMALL / max(entities, 1))
 
 
-def calibrate_entities(found: EntityOutcomes, shift: float, present: int | None) -> EntityCalibration:
-    """Fitted to the entities found on a dev set, less the shift; with an abstention threshold where it is given how many
-    entities are `present`."""
-    fitted = fit_entity_calibration(*found)
-    calibration = fitted._replace(intercept=fitted.intercept - faded(shift, len(found.correct)))
-    if present is None:
-        return calibration
-    confidences = [calibration.confidence([each], type_) for type_, each, _ in zip(*found, strict=True)]
-    return calibration._replace(threshold=abstention_threshold(confidences, present))
-
-
-def calibrate(tagger: Tagger, dev: Sequence[Sentence], shift: float = 0.0, abstain: bool = False) -> dict[str, Any] | None:
-    """Calibrate the tagger in place; returns what was fitted, or None where the dev set has too few entities.
+def calibrate(
+    tagger: Tagger,
+    dev: Sequence[Sentence],
+    shift: float = 0.0,
+    abstain: bool = False,
+    note: Callable[[str], None] = lambda message: None,
+) -> dict[str, Any] | None:
+    """Calibrate the tagger in place; returns what was fitted, or None where the dev set has too few entities. `note` is told
+    that, or which entities are left out.
 
     First the temperature, fitted to the dev set's words; then the entity confidence, fitted to its entities, less the `shift`
     in logits; then, with `abstain`, the threshold below which entities are left out.
     """
     tagger.entity_calibration = UNCALIBRATED
-    if len(entity_outcomes(annotate(tagger, dev)).correct) < FEWEST:
+    plain = label_words(tagger, dev, probabilities=True)
+    assert plain.probabilities is not None
+    tags = [tagger.labels[label] for label in plain.labels.tolist()]
+    if sum(len(spans(tags[start:end])) for start, end in itertools.pairwise(plain.starts.tolist())) < FEWEST:
+        note(TOO_FEW)
         return None
-    temperature = fit_temperature(tagger, dev)
+    gold = [tag for sentence in dev for tag in sentence.tags or ()]
+    temperature = fit_temperature(plain.probabilities, gold, tagger.labels)
     tagger.head.temper(temperature)
     found = entity_outcomes(annotate(tagger, dev))
+    fading = faded(shift, len(found.correct))
+    fitted = fit_entity_calibration(*found)
+    calibration = fitted._replace(intercept=fitted.intercept - fading)
+    if abstain:
+        confidences = [calibration.confidence([each], type_) for type_, each, _ in zip(*found, strict=True)]
+        present = sum(len(spans(sentence.tags or ())) for sentence in dev)
+        calibration = calibration._replace(threshold=abstention_threshold(confidences, present))
+        if told := describe_abstention(found.types, confidences, calibration.threshold):
+            note(told)
+    tagger.entity_calibration = calibration
     entities = len(found.correct)
-    tagger.entity_calibration = calibrate_entities(found, shift, count_entities(dev) if abstain else None)
-    fitted = tagger.entity_calibration.to_dict()
-    return {"temperature": temperature, **fitted, "entities": entities, "calibration_shift": faded(shift, entities)}
+    return {"temperature": temperature, **calibration.to_dict(), "entities": entities, "calibration_shift": fading}

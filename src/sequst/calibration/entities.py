@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans
 from sequst.tagger.entity_calibration import EntityCalibration, logit
 from sequst.tagger.prediction import Prediction
@@ -36,25 +35,17 @@ def entity_outcomes(predictions: Iterable[Prediction]) -> EntityOutcomes:
     return found
 
 
-def count_entities(sentences: Iterable[Sentence]) -> int:
-    """The number of entities in the tags."""
-    return sum(len(spans(sentence.tags or ())) for sentence in sentences)
-
-
 def fit_entity_calibration(types: Sequence[str], confidences: Sequence[float], correct: Sequence[bool]) -> EntityCalibration:
     """The logistic function of the confidences' logits, with a shift for each type, of maximum posterior probability.
 
     Types with few entities keep a shift near 0. The slope is never negative, so the order within a type stays.
     """
     names = sorted(set(types))
-    features = np.zeros((len(confidences), 2 + len(names)))
-    features[:, 0], features[:, 1] = [logit(confidence) for confidence in confidences], 1.0
-    for row, type_ in enumerate(types):
-        features[row, 2 + names.index(type_)] = 1.0
+    logits, of_type = [logit(confidence) for confidence in confidences], np.array(types)[:, None] == np.array(names)
+    features = np.column_stack([logits, np.ones(len(logits)), of_type])
     right = np.asarray(correct, dtype=np.float64)
-    start = np.zeros(2 + len(names))
-    start[0] = 1.0
-    found = start.copy()
+    start = np.eye(2 + len(names))[0]
+    found = start
     for _ in range(50):  # Newton's method: the loss is convex
         expected = 1.0 / (1.0 + np.exp(-np.clip(features @ found, -50.0, 50.0)))
         slope = features.T @ (expected - right) + PRIOR * (found - start)

@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from sequst.corpus.sentence import Sentence
-from sequst.errors import SequstError
-from sequst.tagger.predict import label_words
-from sequst.tagger.tagger import Tagger
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 LOWEST, HIGHEST = 0.1, 20.0
 
 
-def fit_temperature(tagger: Tagger, sentences: Sequence[Sentence]) -> float:
-    """The temperature at which the tags of the sentences are most likely. Words of an unknown type do not count; at least one
-    other must be there."""
-    ids = {name: number for number, name in enumerate(tagger.labels)}
-    known = [(i, ids[tag]) for i, tag in enumerate(tag for s in sentences for tag in s.tags or ()) if tag in ids]
-    if not known:
-        raise SequstError("no word of the dev set has a tag that the tagger knows: nothing to fit a temperature to")
-    found = label_words(tagger, sentences, probabilities=True).probabilities
-    places, tags = np.array(known).T
-    assert found is not None
-    logs = torch.from_numpy(found[places]).double().clamp(min=1e-30).log()
-    return best_temperature(logs, torch.from_numpy(tags))
+def fit_temperature(probabilities: NDArray[np.float32], tags: Sequence[str], names: Sequence[str]) -> float:
+    """The temperature at which the tags of words are most likely, from the probabilities (N, C) of the tags called `names`.
 
-
-def best_temperature(log_probs: torch.Tensor, labels: torch.Tensor) -> float:
-    """Maximises the likelihood of labels (N,) under log probabilities (N, C), by golden section: there is one optimum."""
+    Words of a type that is not among these do not count. Golden section: there is one optimum.
+    """
+    ids = {name: number for number, name in enumerate(names)}
+    known = [place for place, tag in enumerate(tags) if tag in ids]
+    labels = torch.tensor([ids[tags[place]] for place in known])
+    log_probs = torch.from_numpy(probabilities[known]).double().clamp(min=1e-30).log()
 
     def loss(log_temperature: float) -> float:
         return float(torch.nn.functional.cross_entropy(log_probs / float(np.exp(log_temperature)), labels))
