@@ -262,7 +262,7 @@ def _tell(run: Run, round_: int, student: _Student, member: dict[str, int], diag
 def _diagnosis(run: Run, beliefs: Beliefs, before: Beliefs | None, selected: Selected) -> dict[str, Any]:
     """Words selected, agreement with the labels of the round before, and the error where the truth is known; in percent."""
     agreement = None if before is None else float(100.0 * (beliefs.best == before.best).mean())
-    errors = pseudo_label_error(beliefs.labels, run.labels, run.data.hidden_tags, selected.words, selected.weights)
+    errors = pseudo_label_error(beliefs.labels, run.labels, run.data.hidden_tags, selected.counts)
     return {"selected": float(100.0 * selected.words.mean()), "agreement": agreement, **errors}
 
 
