@@ -80,7 +80,7 @@ def sorted_and_streamed(tagger: Tagger, sentences: list[Sentence], passes: int) 
             sums = PassSums()
             with mc_dropout(tagger, number):
                 for _ in range(passes):
-                    sums.add(tagger(batch)[batch.owned])
+                    sums.add(tagger(batch)[batch.owned].unsqueeze(0))
             sums.information_gain()
             found[places] = sums.mean[:, 0].cpu().numpy()
     return found
@@ -141,7 +141,7 @@ def ours(tagger: Tagger, sentences: list[Sentence], passes: int) -> np.ndarray:
 
 
 def labelled(tagger: Tagger, sentences: list[Sentence], passes: int) -> np.ndarray:
-    beliefs = form_beliefs(tagger, sentences, passes, 1, probabilities="mean")
+    beliefs = form_beliefs(tagger, sentences, passes, 1, probabilities=True)
     assert beliefs.probabilities is not None
     return beliefs.probabilities[:, 0]
 

@@ -290,7 +290,7 @@ def test_several_teachers_and_students(split: Split, tiny_encoder: str, tmp_path
 
 
 def _mean(tagger: Tagger, split: Split, seed: int) -> np.ndarray[Any, Any]:
-    beliefs = form_beliefs(tagger, split.unlabeled[:60], passes=20, seed=seed, probabilities="mean")
+    beliefs = form_beliefs(tagger, split.unlabeled[:60], passes=20, seed=seed, probabilities=True)
     assert beliefs.probabilities is not None
     return beliefs.probabilities
 

@@ -214,7 +214,7 @@ def test_recorded_or_not_steps_are_the_same(
         assert ("without CUDA graphs" in caplog.text) == (not recorded)
         replays.clear()
         fast_ways.clear()
-    assert {"cvt": "CrossViews", "metast": "PseudoLabelledWords"}.get(method, "LabelledAndAdversarial") in learnt
+    assert {"cvt": "CrossViews", "metast": "MetaWeightedWords"}.get(method, "LabelledAndAdversarial") in learnt
     assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])
 
 

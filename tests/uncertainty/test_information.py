@@ -13,7 +13,7 @@ from sequst.uncertainty.information import PassSums
 def sums_of(passes: list[list[list[float]]]) -> PassSums:
     sums = PassSums()
     for probabilities in passes:
-        sums.add(torch.tensor(probabilities, dtype=torch.double).log())
+        sums.add(torch.tensor([probabilities], dtype=torch.double).log())
     return sums
 
 
@@ -40,7 +40,7 @@ def test_never_negative_and_never_above_log_c(passes: int, classes: int, seed: i
     generator = torch.Generator().manual_seed(seed)
     sums = PassSums()
     for _ in range(passes):
-        sums.add((torch.randn(5, classes, generator=generator) * scale).log_softmax(-1))
+        sums.add((torch.randn(1, 5, classes, generator=generator) * scale).log_softmax(-1))
     gain = sums.information_gain()
     assert bool((gain >= 0).all())
     assert bool((gain <= math.log(classes) + 1e-6).all())

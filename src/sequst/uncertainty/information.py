@@ -15,18 +15,14 @@ class PassSums:
         self._entropies: Tensor | None = None
 
     def add(self, log_probs: Tensor) -> None:
-        """Log probabilities of one pass (N, C), or of some at once (P, N, C)."""
+        """Log probabilities of some passes (P, N, C)."""
         log_probs = log_probs.double()
-        count = len(log_probs) if log_probs.ndim == 3 else 1
-        probabilities = log_probs.exp()
-        entropies = _entropy(probabilities, log_probs)
-        if log_probs.ndim == 3:
-            probabilities, entropies = probabilities.sum(0), entropies.sum(0)
-        if self._probabilities is None or self._entropies is None:
-            self._probabilities, self._entropies = probabilities, entropies
-        else:
-            self._probabilities, self._entropies = self._probabilities + probabilities, self._entropies + entropies
-        self.passes += count
+        every = log_probs.exp()
+        probabilities, entropies = every.sum(0), _entropy(every, log_probs).sum(0)
+        if self._probabilities is not None and self._entropies is not None:
+            probabilities, entropies = self._probabilities + probabilities, self._entropies + entropies
+        self._probabilities, self._entropies = probabilities, entropies
+        self.passes += len(log_probs)
 
     @property
     def mean(self) -> Tensor:
