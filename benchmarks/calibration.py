@@ -25,9 +25,9 @@ import common
 import numpy as np
 
 from sequst.api import train
+from sequst.calibration.calibrate import fit_temperature
 from sequst.calibration.entities import entity_outcomes, fit_entity_calibration
 from sequst.calibration.reliability import expected_calibration_error, reliability
-from sequst.calibration.temperature import fit_temperature
 from sequst.corpus.generated import generate
 from sequst.corpus.sampling import sample
 from sequst.corpus.sentence import Sentence

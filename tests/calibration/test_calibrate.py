@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from tests.test_api import Heard
 
 from sequst.api import Result, train
-from sequst.calibration.abstention import abstention_threshold, describe_abstention
-from sequst.calibration.calibrate import FEWEST, SMALL, TOO_FEW, calibrate, faded
-from sequst.calibration.entities import entity_outcomes, fit_entity_calibration
+from sequst.calibration.calibrate import FEWEST, SMALL, TOO_FEW, calibrate, faded, fit_temperature
+from sequst.calibration.entities import abstention_threshold, describe_abstention, entity_outcomes, fit_entity_calibration
 from sequst.calibration.reliability import expected_calibration_error, reliability
 from sequst.corpus.sampling import Split
 from sequst.errors import SequstError, UsageError
@@ -244,3 +243,14 @@ def test_a_dev_set_that_is_too_small_is_told(split: Split, tiny_encoder: str, tm
     assert TOO_FEW in progress.heard
     assert result.tagger.entity_calibration == EntityCalibration()
     assert "not calibrated" in (result.path / "model" / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
+def test_scores_that_are_off_by_a_factor_are_put_right(temperature: float) -> None:
+    generator = torch.Generator().manual_seed(1)
+    scores = 2.0 * torch.randn(20_000, 4, generator=generator, dtype=torch.float64)
+    labels = torch.multinomial(torch.softmax(scores, -1), 1, generator=generator)[:, 0].tolist()
+    names = ["O", "B-X", "I-X", "B-Y"]
+    tags = [names[label] if place % 5 else "B-NEW" for place, label in enumerate(labels)]  # a type that it does not know
+    found = fit_temperature(torch.softmax(scores * temperature, -1).float().numpy(), tags, names)
+    assert found == pytest.approx(temperature, rel=0.05)

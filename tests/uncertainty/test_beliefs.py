@@ -13,7 +13,6 @@ from sequst.tagger.batches import collate
 from sequst.tagger.predict import label_words
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.beliefs import Beliefs, form_beliefs
-from sequst.uncertainty.information import PassSums
 from sequst.uncertainty.passes import mc_passes
 
 
@@ -100,5 +99,3 @@ def test_probabilities_of_all_labels(passes: int, tagger: Tagger, split: Split, 
 def test_misuse(tagger: Tagger, split: Split) -> None:
     with pytest.raises(UsageError, match="at least 0"):
         form_beliefs(tagger, split.dev, passes=-1, seed=1)
-    with pytest.raises(AssertionError):
-        PassSums().information_gain()

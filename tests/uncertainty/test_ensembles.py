@@ -14,17 +14,14 @@ from sequst.tagger.tagger import Tagger
 from sequst.tagger.transitions import count_transitions, kind_of
 from sequst.uncertainty.beliefs import Beliefs, form_beliefs
 from sequst.uncertainty.ensembles import best_valid, mixture, with_drawn_labels, with_labels
-from sequst.uncertainty.information import PassSums
+from sequst.uncertainty.information import posterior
 
 
 def of_passes(passes: torch.Tensor) -> Beliefs:
     """The beliefs that passes (P, N, C) of log probabilities add up to."""
-    sums = PassSums()
-    sums.add(passes)
-    labels = sums.mean.argmax(-1)
-    confidence = sums.confidence(labels).float().numpy()
-    gain, mean = sums.information_gain().float().numpy(), sums.mean.float().numpy()
-    return Beliefs(labels.numpy(), confidence, confidence, gain, np.array([0, len(labels)]), mean)
+    mean, gain = (each.float().numpy() for each in posterior([passes]))
+    confidence = mean.max(-1)
+    return Beliefs(mean.argmax(-1), confidence, confidence, gain, np.array([0, len(mean)]), mean)
 
 
 def test_two_that_disagree_by_hand() -> None:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sequst.calibration.abstention import abstention_threshold, describe_abstention
-from sequst.calibration.entities import entity_outcomes, fit_entity_calibration
-from sequst.calibration.temperature import fit_temperature
+import numpy as np
+import torch
+
+from sequst.calibration.entities import abstention_threshold, describe_abstention, entity_outcomes, fit_entity_calibration
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans
 from sequst.tagger.entity_calibration import UNCALIBRATED
 from sequst.tagger.predict import annotate, label_words
 from sequst.tagger.tagger import Tagger
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 FEWEST = 20
 """Predicted entities on the dev set below which nothing is calibrated."""
@@ -23,6 +27,8 @@ TOO_FEW = (
 )
 SMALL = 1200
 """Entities of the largest few-shot dev set with which the default of `calibration_shift` was found."""
+LOWEST, HIGHEST = 0.1, 20.0
+"""Temperatures that are tried."""
 
 
 def faded(shift: float, entities: int) -> float:
@@ -66,3 +72,32 @@ def calibrate(
     tagger.entity_calibration = calibration
     entities = len(found.correct)
     return {"temperature": temperature, **calibration.to_dict(), "entities": entities, "calibration_shift": fading}
+
+
+def fit_temperature(probabilities: NDArray[np.float32], tags: Sequence[str], names: Sequence[str]) -> float:
+    """The temperature at which the tags of words are most likely, from the probabilities (N, C) of the tags called `names`.
+
+    Words of a type that is not among these do not count. Golden section: there is one optimum.
+    """
+    ids = {name: number for number, name in enumerate(names)}
+    known = [place for place, tag in enumerate(tags) if tag in ids]
+    labels = torch.tensor([ids[tags[place]] for place in known])
+    log_probs = torch.from_numpy(probabilities[known]).double().clamp(min=1e-30).log()
+
+    def loss(log_temperature: float) -> float:
+        return float(torch.nn.functional.cross_entropy(log_probs / float(np.exp(log_temperature)), labels))
+
+    low, high = float(np.log(LOWEST)), float(np.log(HIGHEST))
+    ratio = (5.0**0.5 - 1.0) / 2.0
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    at_left, at_right = loss(left), loss(right)
+    while high - low > 1e-4:
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - ratio * (high - low)
+            at_left = loss(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + ratio * (high - low)
+            at_right = loss(right)
+    return float(np.exp((low + high) / 2.0))

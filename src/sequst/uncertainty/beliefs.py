@@ -19,7 +19,7 @@ from sequst.tagger.accel.parallel import on_all_cores
 from sequst.tagger.batches import Batch
 from sequst.tagger.predict import Gathered, Words
 from sequst.tagger.tagger import Tagger
-from sequst.uncertainty.information import PassSums
+from sequst.uncertainty.information import posterior
 from sequst.uncertainty.passes import mc_passes, require_layers
 
 if TYPE_CHECKING:
@@ -99,16 +99,16 @@ def form_beliefs(
             number, (batch, places) = item
             decoded = forward.decode(batch)
             of_all, label = batch.owned_of(decoded.log_probs), batch.owned_of(decoded.labels)
-            plain = of_all.gather(-1, label.unsqueeze(-1)).squeeze(-1).exp().float()
-            sums = PassSums()
-            for log_probs in mc_passes(tagger, forward, batch, passes, seed + number, last_layers):
-                sums.add(log_probs.flatten(1, 2)[:, batch.places])
+            mean, plain, gain = of_all.exp(), _of(label, of_all).exp().float(), torch.zeros(len(label), device=label.device)
+            if passes:
+                all_passes = mc_passes(tagger, forward, batch, passes, seed + number, last_layers)
+                mean, gain = posterior(log_probs.flatten(1, 2)[:, batch.places] for log_probs in all_passes)
             return places, {
                 "labels": label,
                 "plain_confidence": plain,
-                "confidence": sums.confidence(label).float() if passes else plain,
-                "information_gain": sums.information_gain().float() if passes else torch.zeros_like(plain),
-                "probabilities": (sums.mean if passes else of_all.exp()).float() if probabilities else None,
+                "confidence": _of(label, mean).float(),
+                "information_gain": gain.float(),
+                "probabilities": mean.float() if probabilities else None,
             }
 
         numbered = enumerate(words.batches(forward.token_budget, forward.chunk))
@@ -121,3 +121,8 @@ def form_beliefs(
     if probabilities:
         nothing["probabilities"] = np.zeros((0, len(tagger.labels)), dtype=np.float32)
     return Beliefs(starts=words.starts, **found.arrays(nothing))  # type: ignore[arg-type]
+
+
+def _of(labels: Tensor, values: Tensor) -> Tensor:
+    """(N,): of the values of all labels (N, C) those of one for each word."""
+    return values.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
