@@ -83,9 +83,12 @@ class CrossViews(BesideLabelledWords):
         self._weight, encoder = run.settings.cvt.weight, tagger.encoder
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive(self._seed, "views"))
-            own = isinstance(encoder, BiLstm)
-            self._lstm = None if own else nn.LSTM(encoder.width, HIDDEN, batch_first=True, bidirectional=True)
-            self._views = Views(encoder.shape.hidden if own else HIDDEN, len(tagger.labels), encoder.dropout)
+            self._lstm, size = None, HIDDEN
+            if isinstance(encoder, BiLstm):
+                size = encoder.shape.hidden
+            else:
+                self._lstm = nn.LSTM(encoder.width, size, batch_first=True, bidirectional=True)
+            self._views = Views(size, len(tagger.labels), encoder.dropout)
         self.nets = nn.ModuleList([self._views] if self._lstm is None else [self._lstm, self._views])
 
     @property

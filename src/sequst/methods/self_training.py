@@ -86,12 +86,7 @@ class PseudoLabelledWords(Objective):
 
 def self_train(run: Run, parts: Parts) -> Tagger:
     settings, seed = run.settings, run.settings.seed
-    names = [member_phase("teacher", number) for number in range(settings.ensemble.teachers)]
-    first = [learn_labelled(run, lambda tagger: LabelledWords(), name=name) for name in names]
-    teachers = [tagger for tagger, _ in first]
-    best, teacher_f1 = _best([result.dev_f1 for _, result in first])
-    kept = _Kept([(0, names[best])], teacher_f1 or 0.0)
-    run.end_round({"round": 0, "teacher_f1": teacher_f1, **_member(best, first)})
+    teachers, teacher_f1, kept = _first_teachers(run)
     before: Beliefs | None = None
     for round_ in range(1, settings.max_rounds + 1):
         beliefs = believe(run, teachers, round_, uncertain=parts.selector.looks_at_beliefs, sampled=parts.sampled)
@@ -124,6 +119,15 @@ def self_train(run: Run, parts: Parts) -> Tagger:
             break
     run.kept_round, phase = kept.places[-1]
     return run.finished_tagger(run.kept_round, phase)
+
+
+def _first_teachers(run: Run) -> tuple[list[Tagger], float | None, _Kept]:
+    """(taggers fine-tuned on the labelled sentences; the dev F1 of the best; that it is kept for now)."""
+    names = [member_phase("teacher", number) for number in range(run.settings.ensemble.teachers)]
+    first = [learn_labelled(run, lambda tagger: LabelledWords(), name=name) for name in names]
+    best, f1 = _best([result.dev_f1 for _, result in first])
+    run.end_round({"round": 0, "teacher_f1": f1, **_member(best, first)})
+    return [tagger for tagger, _ in first], f1, _Kept([(0, names[best])], f1 or 0.0)
 
 
 @dataclass

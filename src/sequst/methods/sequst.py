@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from sequst.methods.self_training import Parts, self_train
 from sequst.objectives.consistency import GaussianConsistency
@@ -18,7 +19,7 @@ def sequst(run: Run) -> Tagger:
 
 def ablation(run: Run) -> Tagger:
     """SeqUST without the part that the name of the method says."""
-    instead = {
+    instead: dict[str, dict[str, Any]] = {
         "without-selection": {"selector": AllWords()},
         "without-confidence": {"selector": _selector(run, "certainty")},
         "without-certainty": {"selector": _selector(run, "confidence")},

@@ -71,7 +71,7 @@ def best_valid(beliefs: Beliefs, names: Sequence[str], weights: Mapping[str, flo
     forbidden, start = iob2_constraints(list(names))
     transitions, end = forbidden + transition_scores(weights, names), torch.zeros_like(start)
     logs = torch.from_numpy(np.log(np.maximum(beliefs.probabilities, np.finfo(np.float32).tiny)))
-    parts = [part for part in logs.split(np.diff(beliefs.starts).tolist()) if len(part)]
+    parts = [part for part in torch.tensor_split(logs, beliefs.starts[1:-1].tolist()) if len(part)]
     labels = [torch.empty(0, dtype=torch.int64) for _ in parts]
     for rows in plan([len(part) for part in parts], max_rows=AT_ONCE, max_tokens=len(logs)):
         some = [parts[row] for row in rows]
