@@ -38,7 +38,7 @@ from sequst.tagger.precision import has_bf16, in_precision
 from sequst.tagger.predict import Gathered, Words
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.beliefs import form_beliefs
-from sequst.uncertainty.information import PassSums
+from sequst.uncertainty.information import posterior
 from sequst.uncertainty.mc_dropout import mc_dropout
 from sequst.uncertainty.passes import mc_passes
 
@@ -77,12 +77,9 @@ def sorted_and_streamed(tagger: Tagger, sentences: list[Sentence], passes: int) 
     budget = BUDGET if tagger.device.type == "cpu" else 65536
     with torch.inference_mode():
         for number, (batch, places) in enumerate(words.batches(budget)):
-            sums = PassSums()
             with mc_dropout(tagger, number):
-                for _ in range(passes):
-                    sums.add(tagger(batch)[batch.owned])
-            sums.information_gain()
-            found[places] = sums.mean[:, 0].cpu().numpy()
+                mean, _ = posterior(tagger(batch)[batch.owned].unsqueeze(0) for _ in range(passes))
+            found[places] = mean[:, 0].cpu().numpy()
     return found
 
 
@@ -128,10 +125,9 @@ def ours(tagger: Tagger, sentences: list[Sentence], passes: int) -> np.ndarray:
 
         def summed(item: tuple[int, tuple[Batch, np.ndarray]]) -> tuple[np.ndarray, dict[str, Tensor | None]]:
             number, (batch, places) = item
-            sums = PassSums()
-            for log_probs in mc_passes(tagger, forward, batch, passes, 1 + number):
-                sums.add(log_probs.flatten(1, 2)[:, batch.places])
-            return places, {"information_gain": sums.information_gain().float(), "mean": sums.mean.float()}
+            all_passes = mc_passes(tagger, forward, batch, passes, 1 + number)
+            mean, gain = posterior(log_probs.flatten(1, 2)[:, batch.places] for log_probs in all_passes)
+            return places, {"information_gain": gain.float(), "mean": mean.float()}
 
         numbered = enumerate(words.batches(forward.token_budget, forward.chunk))
         for places, values in on_all_cores(tagger, forward, summed, numbered):
@@ -141,7 +137,7 @@ def ours(tagger: Tagger, sentences: list[Sentence], passes: int) -> np.ndarray:
 
 
 def labelled(tagger: Tagger, sentences: list[Sentence], passes: int) -> np.ndarray:
-    beliefs = form_beliefs(tagger, sentences, passes, 1, probabilities="mean")
+    beliefs = form_beliefs(tagger, sentences, passes, 1, probabilities=True)
     assert beliefs.probabilities is not None
     return beliefs.probabilities[:, 0]
 

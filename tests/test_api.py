@@ -480,8 +480,8 @@ def test_phases_that_look_at_small_differences_are_in_fp32(
     half, exact = {torch.bfloat16}, {torch.float32 if precision == "auto" else torch.bfloat16}
     for method, first_order, phases in (
         ("vat", False, {"LabelledAndAdversarial": exact}),
-        ("metast", False, {"LabelledWords": half, "PseudoLabelledWords": half}),
-        ("metast", True, {"LabelledWords": half, "PseudoLabelledWords": exact}),
+        ("metast", False, {"LabelledWords": half, "MetaWeightedWords": half}),
+        ("metast", True, {"LabelledWords": half, "MetaWeightedWords": exact}),
     ):
         seen.clear()
         more = {"metast": {"first_order": first_order, "warmup": 0.0}}

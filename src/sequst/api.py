@@ -14,8 +14,7 @@ from typing import Any
 
 import torch
 
-from sequst.calibration.abstention import describe_abstention
-from sequst.calibration.calibrate import TOO_FEW, calibrate
+from sequst.calibration.calibrate import calibrate
 from sequst.errors import SequstError, UsageError
 from sequst.evaluation.evaluate import Evaluation, evaluate
 from sequst.methods.registry import Method, find_method
@@ -180,8 +179,11 @@ def _learn(run: Run, method: Method) -> Tagger:
 
 def _finish(run: Run, method: Method, tagger: Tagger, test_file: DataFile | None) -> dict[str, Any]:
     """Calibrate, score, save and report; returns the summary."""
-    calibration = _calibrate(run, tagger)
-    dev = evaluate(tagger, run.data.dev) if run.data.dev else None
+    settings, calibration, dev = run.settings, None, None
+    if run.data.dev:
+        if settings.calibrate:
+            calibration = calibrate(tagger, run.data.dev, settings.calibration_shift, settings.abstain, run.progress.note)
+        dev = evaluate(tagger, run.data.dev)
     summary = {**_summary(run, method, dev), "calibration": calibration}
     model = run.directory.path / "model"
     tagger.save(model, {**summary, "settings": to_dict(run.settings), "command": run.directory.facts["command"]})
@@ -195,17 +197,6 @@ def _finish(run: Run, method: Method, tagger: Tagger, test_file: DataFile | None
         run.progress.note(f"warning: no report.html could be written ({type(error).__name__}: {error})")
     run.directory.finish(summary, run.settings.keep_rounds)
     return summary
-
-
-def _calibrate(run: Run, tagger: Tagger) -> dict[str, Any] | None:
-    settings, dev = run.settings, run.data.dev
-    if not dev or not settings.calibrate:
-        return None
-    calibration = calibrate(tagger, dev, settings.calibration_shift, settings.abstain)
-    note = TOO_FEW if calibration is None else describe_abstention(tagger, dev)
-    if note is not None:
-        run.progress.note(note)
-    return calibration
 
 
 def _test(tagger: Tagger, file: DataFile, run: Run) -> Evaluation:

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from tests.test_api import Heard
 
 from sequst.api import Result, train
-from sequst.calibration.abstention import abstention_threshold, describe_abstention
-from sequst.calibration.calibrate import FEWEST, SMALL, TOO_FEW, calibrate, faded
-from sequst.calibration.entities import entity_outcomes, fit_entity_calibration
+from sequst.calibration.calibrate import FEWEST, SMALL, TOO_FEW, calibrate, faded, fit_temperature
+from sequst.calibration.entities import abstention_threshold, describe_abstention, entity_outcomes, fit_entity_calibration
 from sequst.calibration.reliability import expected_calibration_error, reliability
 from sequst.corpus.sampling import Split
 from sequst.errors import SequstError, UsageError
@@ -197,8 +196,12 @@ def test_nothing_found_leaves_nothing_out() -> None:
 
 def test_training_ends_with_what_to_leave_out(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
     options: dict[str, Any] = {"dev": split.dev, "encoder": tiny_encoder, "teacher": SHORT, "head_rate": 3.0, "evaluations": 2}
-    all_, abstaining = (train(split.labeled, tmp_path / f"{each}", abstain=each, **options) for each in (False, True))
+    progress = Heard()
+    all_ = train(split.labeled, tmp_path / "all", abstain=False, **options)
+    abstaining = train(split.labeled, tmp_path / "abstaining", progress=progress, **options)
     found = abstaining.summary["calibration"]
+    left_out = sum(len(prediction.left_out) for prediction in annotate(abstaining.tagger, split.dev))
+    assert f"are left out ({left_out} of {found['entities']} on the dev set" in "".join(progress.heard)
     assert 0.0 < found["threshold"] < 0.5
     assert all_.summary["calibration"] == {**found, "threshold": 0.0}
     everything, settled = (each.tagger.predict(split.unlabeled[:300]) for each in (all_, abstaining))
@@ -215,37 +218,39 @@ def test_training_ends_with_what_to_leave_out(split: Split, tiny_encoder: str, t
     assert without_dev.tagger.entity_calibration == EntityCalibration()
 
 
-def test_what_is_left_out_is_told(split: Split, tiny_encoder: str) -> None:
-    tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-X", "B-Y"], seed=1)
-    found = entity_outcomes(annotate(tagger, split.dev))
-    assert {"X", "Y"} == set(found.types)
-    assert describe_abstention(tagger, split.dev) is None
-    tagger.entity_calibration = EntityCalibration(types=(("X", -20.0),), threshold=1e-4)
-    told = describe_abstention(tagger, split.dev)
+def test_what_is_left_out_is_told() -> None:
+    types, confidences = ["X", "Y", "X", "Y"], [0.1, 0.2, 0.2, 0.9]
+    told = describe_abstention(types, confidences, 0.3)
     assert told is not None
-    assert f"{found.types.count('X')} of {len(found.types)} on the dev set, among them every X" in told
+    assert "entities below 0.30 are left out (3 of 4 on the dev set, among them every X)" in told
+    assert describe_abstention(types, confidences, 0.1) is None
 
 
 def test_too_few_entities_say_nothing(split: Split, tiny_encoder: str) -> None:
     tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-X"], seed=1)
     weights = {name: value.clone() for name, value in tagger.state_dict().items()}
-    assert calibrate(tagger, split.dev[:1]) is None
+    heard: list[str] = []
+    assert calibrate(tagger, split.dev[:1], note=heard.append) is None
+    assert heard == [TOO_FEW]
     assert all(torch.equal(value, weights[name]) for name, value in tagger.state_dict().items())
     assert tagger.entity_calibration == EntityCalibration()
 
 
 def test_a_dev_set_that_is_too_small_is_told(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
-    progress = Heard()
-    result = train(
-        split.labeled,
-        tmp_path / "run",
-        dev=split.dev[:3],
-        encoder=tiny_encoder,
-        teacher=SHORT,
-        head_rate=3.0,
-        progress=progress,
-    )
+    progress, brief = Heard(), {**SHORT, "min_steps": 20}
+    result = train(split.labeled, tmp_path / "run", dev=split.dev[:3], encoder=tiny_encoder, teacher=brief, progress=progress)
     assert result.summary["calibration"] is None
     assert TOO_FEW in progress.heard
     assert result.tagger.entity_calibration == EntityCalibration()
     assert "not calibrated" in (result.path / "model" / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
+def test_scores_that_are_off_by_a_factor_are_put_right(temperature: float) -> None:
+    generator = torch.Generator().manual_seed(1)
+    scores = 2.0 * torch.randn(20_000, 4, generator=generator, dtype=torch.float64)
+    labels = torch.multinomial(torch.softmax(scores, -1), 1, generator=generator)[:, 0].tolist()
+    names = ["O", "B-X", "I-X", "B-Y"]
+    tags = [names[label] if place % 5 else "B-NEW" for place, label in enumerate(labels)]  # a type that it does not know
+    found = fit_temperature(torch.softmax(scores * temperature, -1).float().numpy(), tags, names)
+    assert found == pytest.approx(temperature, rel=0.05)

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import math
-
 import pytest
 
-from sequst.evaluation.paired import incomplete_beta, paired_test, t_tail
+from sequst.evaluation.paired import paired_test, t_tail
 
 
 @pytest.mark.parametrize(
@@ -16,19 +14,13 @@ from sequst.evaluation.paired import incomplete_beta, paired_test, t_tail
         (4.6041, 4, 0.01),
         (2.0, 10, 0.07339),
         (2.0452, 29, 0.05),
+        (3.0902, 10_000, 0.002007),
         (0.0, 3, 1.0),
     ],
 )  # fmt: skip
 def test_tails_as_printed_in_tables(t: float, freedom: int, p: float) -> None:
     assert t_tail(t, freedom) == pytest.approx(p, abs=2e-5)
     assert t_tail(-t, freedom) == pytest.approx(p, abs=2e-5)
-
-
-def test_the_beta_function_where_it_is_known() -> None:
-    for x in (0.0, 0.1, 0.5, 0.9, 1.0):
-        assert incomplete_beta(1, 1, x) == pytest.approx(x)
-        assert incomplete_beta(2, 1, x) == pytest.approx(x**2)
-        assert incomplete_beta(0.5, 0.5, x) == pytest.approx(2 / math.pi * math.asin(math.sqrt(x)), abs=1e-9)
 
 
 def test_by_hand() -> None:

@@ -13,8 +13,7 @@ def test_by_hand() -> None:
     # predicted  O  B-X | O  B-X  O
     labels = np.array([0, 1, 0, 1, 0])
     truth = [("O", "B-X"), ("B-X", "O", "O")]
-    selected = np.array([True, True, True, False, True])
-    found = pseudo_label_error(labels, NAMES, truth, selected)
+    found = pseudo_label_error(labels, NAMES, truth, np.array([1.0, 1.0, 1.0, 0.0, 1.0]))
     assert found == {
         "error": pytest.approx(40.0),
         "selected_error": pytest.approx(25.0),
@@ -25,8 +24,7 @@ def test_by_hand() -> None:
 
 def test_wrong_words_that_weigh_less_count_less() -> None:
     labels, truth = np.array([0, 1, 0, 1, 0]), [("O", "B-X"), ("B-X", "O", "O")]
-    selected, weights = np.array([True, True, True, True, False]), np.array([1.0, 2.0, 0.5, 0.5, 9.0])
-    found = pseudo_label_error(labels, NAMES, truth, selected, weights)
+    found = pseudo_label_error(labels, NAMES, truth, np.array([1.0, 2.0, 0.5, 0.5, 0.0]))
     assert found == {
         "error": pytest.approx(40.0),
         "selected_error": pytest.approx(25.0),  # 1.0 of 4.0
@@ -36,7 +34,7 @@ def test_wrong_words_that_weigh_less_count_less() -> None:
 
 
 def test_where_there_is_nothing_to_tell() -> None:
-    labels, nothing = np.array([0, 0]), np.array([False, False])
+    labels, nothing = np.array([0, 0]), np.zeros(2)
     assert pseudo_label_error(labels, NAMES, [("O",), None], nothing)["error"] is None
     found = pseudo_label_error(labels, NAMES, [("O", "O")], nothing)
     assert (found["error"], found["selected_error"], found["entity_error"]) == (0.0, None, None)

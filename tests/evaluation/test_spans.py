@@ -14,6 +14,7 @@ def test_by_hand() -> None:
     predicted = [["B-X", "I-X", "B-Y", "O"], ["O", "B-X"]]
     scores = score_spans(gold, predicted)
     assert scores.total == Counts(tp=1, fp=2, fn=2)
+    assert scores.sentences == [(1, 1, 1), (0, 1, 1)]
     assert scores.types == {"X": Counts(1, 1, 0), "Y": Counts(0, 1, 2)}
     assert scores.total.precision == scores.total.recall == scores.total.f1 == pytest.approx(100 / 3)
 
@@ -52,7 +53,7 @@ def test_the_interval_of_f1_narrows_with_the_sentences() -> None:
     right, wrong = (["B-x", "O"], ["B-x", "O"]), (["B-x", "O"], ["O", "B-x"])
 
     def interval(pairs: list[tuple[list[str], list[str]]]) -> tuple[float, float]:
-        return f1_interval([a for a, _ in pairs], [b for _, b in pairs])
+        return f1_interval(score_spans([a for a, _ in pairs], [b for _, b in pairs]).sentences)
 
     assert interval([right] * 5) == (100.0, 100.0)
     assert interval([]) == (0.0, 0.0)

@@ -8,7 +8,7 @@ import torch
 
 from sequst.api import train
 from sequst.corpus.sampling import Split
-from sequst.methods.cvt import VIEWS, OwnReadings, ReadStates, Views
+from sequst.methods.cvt import VIEWS, Views, read
 from sequst.tagger.batches import Batch, collate
 from sequst.tagger.encoders.bilstm import BiLstm
 from sequst.tagger.tagger import Tagger
@@ -32,10 +32,10 @@ def test_a_view_of_a_bilstm_sees_no_word_that_it_must_not_see(changed: int) -> N
     assert isinstance(tagger.encoder, BiLstm)
     assert tagger.encoder.learnt is not None
     torch.nn.init.normal_(tagger.encoder.learnt.weight)
-    read, views = OwnReadings(tagger.encoder), Views(128, 3, 0.0)
+    views = Views(128, 3, 0.0)
     others = [*WORDS]
     others[changed] = "other"
-    before, after = (views(*read(tagger, batch_of(tagger, words))[1:]) for words in (WORDS, others))
+    before, after = (views(*read(tagger, batch_of(tagger, words), None)[1:]) for words in (WORDS, others))
     for view in VIEWS:
         same = torch.equal(before[view][0, 2], after[view][0, 2])
         assert same == (changed not in SEEN[view]), view
@@ -45,7 +45,8 @@ def test_a_view_of_a_bilstm_sees_no_word_that_it_must_not_see(changed: int) -> N
 def test_a_view_of_a_transformers_states_sees_no_state_that_it_must_not_see(changed: int, tiny_encoder: str) -> None:
     torch.manual_seed(1)
     tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-X", "I-X"], seed=1)
-    read, views = ReadStates(tagger.encoder.width, 16), Views(16, 3, 0.0)
+    lstm = torch.nn.LSTM(tagger.encoder.width, 16, batch_first=True, bidirectional=True)
+    views = Views(16, 3, 0.0)
     batch = batch_of(tagger, WORDS)
     states = tagger.hidden(batch)
     others = states.clone()
@@ -53,7 +54,7 @@ def test_a_view_of_a_transformers_states_sees_no_state_that_it_must_not_see(chan
     found = []
     for given in (states, others):
         tagger.hidden = lambda batch, given=given: given  # type: ignore[method-assign, misc]
-        found.append(views(*read(tagger, batch)[1:]))
+        found.append(views(*read(tagger, batch, lstm)[1:]))
     for view in VIEWS:
         same = torch.equal(found[0][view][0, 2], found[1][view][0, 2])
         assert same == (changed not in SEEN[view]), view

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,8 @@ from sequst.api import train
 from sequst.corpus.generated import generate
 from sequst.corpus.sampling import Split
 from sequst.errors import SequstError
-from sequst.methods.metast import MetaWeigher, call_with, twice_differentiable, window_losses
-from sequst.methods.self_training import PseudoLabelledWords, WordLosses
-from sequst.objectives.masked import CROSS_ENTROPY, word_losses
+from sequst.methods.metast import MetaWeightedWords, call_with, twice_differentiable, window_losses
+from sequst.objectives.masked import word_losses
 from sequst.objectives.reweighting import slopes_of, worth_by_tangent
 from sequst.tagger.accel.fused_encoder import FusedEncoder
 from sequst.tagger.accel.layers import Layers
@@ -43,12 +41,13 @@ def examples_of(tagger: Tagger, sentences: list[Any]) -> Examples:
     return Examples(tagger.splitter.windows([s.words for s in sentences]), [tagger.label_ids(s.tags or ()) for s in sentences])
 
 
-def weigher_of(tagger: Tagger, split: Split, **options: Any) -> MetaWeigher:
-    return MetaWeigher(Labelled(**options), examples_of(tagger, split.labeled), seed=1)  # type: ignore[arg-type]
+def weighed_by(tagger: Tagger, split: Split, **options: Any) -> MetaWeightedWords:
+    return MetaWeightedWords(Labelled(**options), examples_of(tagger, split.labeled), seed=1)  # type: ignore[arg-type]
 
 
-def looking(tagger: Tagger, batch: Batch) -> Callable[[], WordLosses]:
-    return functools.partial(PseudoLabelledWords(CROSS_ENTROPY)._look, tagger, batch)
+def losses_of(tagger: Tagger, batch: Batch) -> torch.Tensor:
+    assert batch.labels is not None
+    return word_losses(tagger(batch), batch.labels)
 
 
 @pytest.mark.parametrize(("encoder", "head"), [("tiny", "softmax"), ("tiny", "crf"), ("bilstm", "softmax"), ("bilstm", "crf")])
@@ -63,8 +62,8 @@ def test_weights_are_the_slopes_of_the_meta_loss(encoder: str, head: str, split:
     examples = examples_of(tagger, split.labeled[:4])
     batch = examples_of(tagger, split.dev[:3]).batch([0, 1, 2], tagger)
     assert batch.labels is not None
-    weigher = MetaWeigher(Labelled(warmup=0.0, rate=rate), examples, seed=1)  # type: ignore[arg-type]
-    found, _ = weigher.weighed(tagger, batch, looking(tagger, batch))
+    objective = MetaWeightedWords(Labelled(warmup=0.0, rate=rate), examples, seed=1)  # type: ignore[arg-type]
+    found, _ = objective.weighed(tagger, batch)
     chosen = batch.selected
     learners = dict(tagger.named_parameters())
 
@@ -124,8 +123,7 @@ def test_by_the_fast_way_they_are_the_same(
             tagger.encoder.fused = None
         taken = calls_of(FusedEncoder, "states", monkeypatch)
         batch = examples_of(tagger, split.dev[:6]).batch([0, 1, 2, 3, 4, 5], tagger)
-        weigher = weigher_of(tagger, split, warmup=0.0, rate=0.5, first_order=first_order)
-        objective = PseudoLabelledWords(CROSS_ENTROPY, weigher=weigher)
+        objective = weighed_by(tagger, split, warmup=0.0, rate=0.5, first_order=first_order)
         objective.begin_step(3, 10)
         loss, told = objective.loss(tagger, batch)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -148,15 +146,15 @@ def test_by_the_fast_way_all_see_one_mask(
     differences say."""
     tagger = going_fast(head)
     batch = examples_of(tagger, split.dev[:6]).batch([0, 1, 2, 3, 4, 5], tagger)
-    weigher = weigher_of(tagger, split, warmup=0.0, rate=0.5)
-    weigher.begin_step(3, 10)
+    objective = weighed_by(tagger, split, warmup=0.0, rate=0.5)
+    objective.begin_step(3, 10)
     given: list[Any] = []
     monkeypatch.setattr("sequst.methods.metast.worth_by_tangent", lambda *all_: given.extend(all_) or worth_by_tangent(*all_))
-    _, looked = weigher.weighed(tagger, batch, looking(tagger, batch))
+    _, losses = objective.weighed(tagger, batch)
     losses_at, counted, parameters, meta_slopes, rate = given
     before = losses_at(parameters)
-    assert torch.equal(before, looked.losses)
-    assert not torch.allclose(looking(tagger, batch)().losses, before, atol=1e-3)  # as other masks would have it
+    assert torch.equal(before, losses)
+    assert not torch.allclose(losses_of(tagger, batch), before, atol=1e-3)  # as other masks would have it
     step = slopes_of(torch.where(counted, before, 0.0).sum() / counted.sum(), parameters)
     slopes = meta_slopes(
         {name: (each - rate * step.get(name, 0.0)).detach().requires_grad_() for name, each in parameters.items()}
@@ -187,21 +185,21 @@ def test_other_parameters_are_gone_after_an_error(going_fast: Callable[..., Tagg
     assert torch.equal(tagger(batch), before)
 
 
-def test_a_weigher_that_is_resumed_draws_the_same(split: Split, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_student_that_is_resumed_draws_the_same(split: Split, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"REFRESH": 2, "META_BATCH": 4, "SMOOTHING": 1e-6}.items():
         monkeypatch.setattr(f"sequst.methods.metast.{name}", value)
     tagger = Tagger.from_encoder(tiny_encoder, labels_of(split.labeled), seed=1)
     batch = examples_of(tagger, split.dev[:2]).batch([0, 1], tagger)
-    whole = weigher_of(tagger, split, warmup=0.0)
+    whole = weighed_by(tagger, split, warmup=0.0)
     for step in range(5):  # at 0, 2 and 4 it looks
         whole.begin_step(step, 10)
-        whole.weighed(tagger, batch, looking(tagger, batch))
+        whole.weighed(tagger, batch)
         with torch.no_grad():
             tagger.head.linear.weight.normal_(generator=torch.Generator().manual_seed(step))
-    resumed = weigher_of(tagger, split, warmup=0.0)
+    resumed = weighed_by(tagger, split, warmup=0.0)
     whole.begin_step(5, 10), resumed.begin_step(5, 10)
     at_first = resumed._draw()
-    resumed = weigher_of(tagger, split, warmup=0.0)
+    resumed = weighed_by(tagger, split, warmup=0.0)
     resumed.begin_step(5, 10)
     resumed.nets.load_state_dict(whole.nets.state_dict())
     assert resumed._draw() == whole._draw() != at_first
@@ -221,11 +219,11 @@ def test_corrupted_words_weigh_less(head: str, split: Split, tmp_path: Path, mon
     given = [((np.array(labels) + shift) % len(tagger.labels)).tolist() for labels, shift in zip(truth, shifts, strict=True)]
     batch = collate(tagger.splitter.windows([s.words for s in sentences]), list(range(16)), tagger.pad_id, given)
     assert batch.labels is not None
-    weigher = weigher_of(tagger, split, warmup=0.0, rate=0.2)
+    objective = weighed_by(tagger, split, warmup=0.0, rate=0.2)
     total = torch.zeros_like(batch.selected, dtype=torch.float)
     for step in range(5):
-        weigher.begin_step(step, 10)
-        weights, _ = weigher.weighed(tagger, batch, looking(tagger, batch))
+        objective.begin_step(step, 10)
+        weights, _ = objective.weighed(tagger, batch)
         assert weights.sum().item() == pytest.approx(1.0, abs=1e-4)
         assert not weights[~batch.selected].any()
         total += weights

@@ -170,7 +170,7 @@ def test_a_tagger_looks_at_them(kind: str, tiny_encoder: str, monkeypatch: pytes
     assert np.array_equal(of_small.confidences, label_words(blind, [small]).confidences)
     assert np.array_equal(label_words(blind, [large]).confidences, label_words(blind, [small]).confidences)
     assert not np.array_equal(of_small.confidences, of_large.confidences)
-    plain, text = (form_beliefs(t, [large], passes=0, seed=1, probabilities="plain").probabilities for t in (seeing, blind))
+    plain, text = (form_beliefs(t, [large], passes=0, seed=1, probabilities=True).probabilities for t in (seeing, blind))
     assert plain is not None
     assert text is not None
     if kind == "softmax":  # each word by itself: the text's word for it times what its way says, whichever window owns it
@@ -186,7 +186,7 @@ def test_a_tagger_looks_at_them(kind: str, tiny_encoder: str, monkeypatch: pytes
 
 def _mean(tagger: Tagger, sentence: Sentence) -> NDArray[np.float32]:
     """The mean probabilities of some passes of MC dropout."""
-    found = form_beliefs(tagger, [sentence], passes=3, seed=1, probabilities="mean").probabilities
+    found = form_beliefs(tagger, [sentence], passes=3, seed=1, probabilities=True).probabilities
     assert found is not None
     return found
 

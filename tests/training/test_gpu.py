@@ -183,7 +183,7 @@ def test_by_the_fast_way_metast_weighs_words_alike(
     assert alike > (0.9999 if precision == torch.float32 else 0.98)
 
 
-@pytest.mark.parametrize(("method", "objective"), [("cvt", "CrossViews"), ("metast", "PseudoLabelledWords")])
+@pytest.mark.parametrize(("method", "objective"), [("cvt", "CrossViews"), ("metast", "MetaWeightedWords")])
 def test_recorded_or_not_steps_are_the_same(
     method: str,
     objective: str,

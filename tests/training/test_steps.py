@@ -96,7 +96,7 @@ def test_looking_later_changes_nothing(tiny_encoder: str, split: Split, monkeypa
 def test_only_what_depends_on_its_batch_alone_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a method adds to a step, an unlabelled batch or weights of words, would stay as it was when it was recorded."""
     from sequst.methods.cvt import CrossViews
-    from sequst.methods.metast import MetaWeigher
+    from sequst.methods.metast import MetaWeightedWords
     from sequst.methods.vat import LabelledAndAdversarial
 
     def recorded(objective: Any) -> list[bool]:
@@ -109,22 +109,21 @@ def test_only_what_depends_on_its_batch_alone_is_recorded(monkeypatch: pytest.Mo
     assert recorded(LabelledWords()) == recorded(PseudoLabelledWords(CROSS_ENTROPY)) == [True] * 8
     assert recorded(object.__new__(LabelledAndAdversarial)) == [False] * 8
     assert recorded(object.__new__(CrossViews)) == [True, False] * 4
-    weigher = object.__new__(MetaWeigher)
-    weigher._settings, weigher.nets = SimpleNamespace(warmup=0.5), torch.nn.Linear(1, 1)  # type: ignore[assignment]
-    weigher.needs_fp32 = False
+    weighed = object.__new__(MetaWeightedWords)
+    weighed._settings = SimpleNamespace(warmup=0.5)  # type: ignore[assignment]
     monkeypatch.setattr("sequst.methods.metast.REFRESH", 2)
-    assert recorded(PseudoLabelledWords(CROSS_ENTROPY, weigher=weigher)) == [False, True] * 2 + [False] * 4
+    assert recorded(weighed) == [False, True] * 2 + [False] * 4
 
 
 def test_words_of_other_text_are_learnt_too() -> None:
     """Those of unlabelled batches might be none of the labelled ones."""
     from sequst.methods.cvt import CrossViews
+    from sequst.methods.metast import MetaWeightedWords
     from sequst.methods.vat import LabelledAndAdversarial
 
-    weighed = PseudoLabelledWords(CROSS_ENTROPY, weigher=SimpleNamespace(nets=torch.nn.Linear(1, 1), needs_fp32=False))  # type: ignore[arg-type]
     assert LabelledWords().batch_only
     assert PseudoLabelledWords(CROSS_ENTROPY).batch_only
-    assert not any(each.batch_only for each in (LabelledAndAdversarial, CrossViews, weighed))
+    assert not any(each.batch_only for each in (LabelledAndAdversarial, CrossViews, MetaWeightedWords))
 
 
 def test_padding_stays_within_the_bound_of_tokens(monkeypatch: pytest.MonkeyPatch) -> None:

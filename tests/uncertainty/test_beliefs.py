@@ -12,8 +12,7 @@ from sequst.tagger.accel.forward import Forward
 from sequst.tagger.batches import collate
 from sequst.tagger.predict import label_words
 from sequst.tagger.tagger import Tagger
-from sequst.uncertainty.beliefs import Beliefs, draw_labels, form_beliefs
-from sequst.uncertainty.information import PassSums
+from sequst.uncertainty.beliefs import Beliefs, form_beliefs
 from sequst.uncertainty.passes import mc_passes
 
 
@@ -83,60 +82,20 @@ def test_no_pass_and_a_file(tagger: Tagger, split: Split, tmp_path: Path) -> Non
     )
 
 
-def test_probabilities_of_all_labels(tagger: Tagger, split: Split, tmp_path: Path) -> None:
+@pytest.mark.parametrize("passes", [0, 2])
+def test_probabilities_of_all_labels(passes: int, tagger: Tagger, split: Split, tmp_path: Path) -> None:
     words: list[int] = []
-    plain = form_beliefs(tagger, split.dev, passes=2, seed=1, probabilities="plain", advance=words.append)
-    mean = form_beliefs(tagger, split.dev, passes=2, seed=1, probabilities="mean")
-    assert sum(words) == len(plain)
-    assert plain.probabilities is not None
-    assert mean.probabilities is not None
-    each = np.arange(len(plain))
-    for beliefs, found in ((plain, plain.plain_confidence), (mean, mean.confidence)):
-        assert beliefs.probabilities is not None
-        assert beliefs.probabilities.sum(-1) == pytest.approx(np.ones(len(each)), abs=1e-5)
-        assert beliefs.probabilities[each, beliefs.labels] == pytest.approx(found, abs=1e-6)
-    (tmp_path / "b.npz").write_bytes(mean.to_bytes())
+    beliefs = form_beliefs(tagger, split.dev, passes, seed=1, probabilities=True, advance=words.append)
+    assert sum(words) == len(beliefs)
+    assert beliefs.probabilities is not None
+    assert beliefs.probabilities.sum(-1) == pytest.approx(np.ones(len(beliefs)), abs=1e-5)
+    assert beliefs.probabilities[np.arange(len(beliefs)), beliefs.labels] == pytest.approx(beliefs.confidence, abs=1e-6)
+    (tmp_path / "b.npz").write_bytes(beliefs.to_bytes())
     again = Beliefs.from_file(tmp_path / "b.npz").probabilities
     assert again is not None
-    assert np.array_equal(again, mean.probabilities)
+    assert np.array_equal(again, beliefs.probabilities)
 
 
 def test_misuse(tagger: Tagger, split: Split) -> None:
     with pytest.raises(UsageError, match="at least 0"):
         form_beliefs(tagger, split.dev, passes=-1, seed=1)
-    with pytest.raises(UsageError, match="at least 1"):
-        form_beliefs(tagger, split.dev, passes=0, seed=1, probabilities="mean")
-    with pytest.raises(AssertionError):
-        PassSums().information_gain()
-
-
-def test_drawn_labels_come_as_often_as_they_are_probable() -> None:
-    log_probs = torch.tensor([0.7, 0.2, 0.1]).log()
-    chances = torch.tensor([0.0, 0.69, 0.71, 0.89, 0.91, 0.999999])
-    assert draw_labels(log_probs.expand(6, 3), chances).tolist() == [0, 0, 1, 1, 2, 2]
-    even = torch.rand(30_000, generator=torch.Generator().manual_seed(1))
-    drawn = draw_labels(log_probs.expand(30_000, 3), even)
-    assert (drawn.bincount() / 30_000).tolist() == pytest.approx([0.7, 0.2, 0.1], abs=0.01)
-    sure = torch.tensor([-torch.inf, 0.0, -torch.inf]).expand(50, 3)
-    assert (draw_labels(sure, torch.linspace(0, 0.999, 50)) == 1).all()
-
-
-def test_beliefs_of_drawn_labels_are_of_those_labels(tagger: Tagger, split: Split) -> None:
-    best = form_beliefs(tagger, split.dev, passes=3, seed=4, probabilities="plain")
-    drawn = form_beliefs(tagger, split.dev, passes=3, seed=4, draw=5)
-    assert best.probabilities is not None
-    assert (drawn.labels != best.labels).any()
-    assert np.array_equal(drawn.best, best.labels)
-    chosen = best.probabilities[np.arange(len(drawn)), drawn.labels]
-    assert drawn.plain_confidence == pytest.approx(chosen, abs=1e-6)
-    mean = form_beliefs(tagger, split.dev, passes=3, seed=4, probabilities="mean").probabilities
-    assert mean is not None
-    assert drawn.confidence == pytest.approx(mean[np.arange(len(drawn)), drawn.labels], abs=1e-6)
-
-
-def test_draws_do_not_depend_on_batches(tagger: Tagger, split: Split, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = form_beliefs(tagger, split.dev, passes=0, seed=4, draw=5).labels
-    monkeypatch.setattr("sequst.tagger.accel.forward.Forward.token_budget", 24)
-    again = form_beliefs(tagger, split.dev, passes=0, seed=4, draw=5).labels
-    assert (first == again).mean() > 0.99  # probabilities differ in their last digits
-    assert not np.array_equal(first, form_beliefs(tagger, split.dev, passes=0, seed=4, draw=6).labels)

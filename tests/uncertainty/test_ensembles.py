@@ -13,18 +13,15 @@ from sequst.corpus.sampling import Split
 from sequst.tagger.tagger import Tagger
 from sequst.tagger.transitions import count_transitions, kind_of
 from sequst.uncertainty.beliefs import Beliefs, form_beliefs
-from sequst.uncertainty.ensembles import best_valid, draw_mixed, mixture, with_labels
-from sequst.uncertainty.information import PassSums
+from sequst.uncertainty.ensembles import best_valid, mixture, with_drawn_labels, with_labels
+from sequst.uncertainty.information import posterior
 
 
 def of_passes(passes: torch.Tensor) -> Beliefs:
     """The beliefs that passes (P, N, C) of log probabilities add up to."""
-    sums = PassSums()
-    sums.add(passes)
-    labels = sums.mean.argmax(-1)
-    confidence = sums.confidence(labels).float().numpy()
-    gain, mean = sums.information_gain().float().numpy(), sums.mean.float().numpy()
-    return Beliefs(labels.numpy(), confidence, confidence, gain, np.array([0, len(labels)]), mean)
+    mean, gain = (each.float().numpy() for each in posterior([passes]))
+    confidence = mean.max(-1)
+    return Beliefs(mean.argmax(-1), confidence, confidence, gain, np.array([0, len(mean)]), mean)
 
 
 def test_two_that_disagree_by_hand() -> None:
@@ -54,7 +51,7 @@ def test_it_is_as_if_all_passes_were_those_of_one() -> None:
 
 def test_of_taggers(tiny_encoder: str, split: Split) -> None:
     taggers = [Tagger.from_encoder(tiny_encoder, ["O", "B-X", "I-X"], seed=seed) for seed in (1, 2)]
-    members = [form_beliefs(tagger, split.dev, passes=3, seed=1, probabilities="mean") for tagger in taggers]
+    members = [form_beliefs(tagger, split.dev, passes=3, seed=1, probabilities=True) for tagger in taggers]
     found, alone = mixture(members), mixture(members[:1])
     assert found.information_gain.mean() > max(member.information_gain.mean() for member in members)
     assert alone.probabilities == pytest.approx(members[0].probabilities)
@@ -100,7 +97,18 @@ def test_labels_of_several_teachers_are_repaired_or_drawn() -> None:
     repaired = with_labels(some, best_valid(some, NAMES, {}))
     assert repaired.labels.tolist() == [1, 0]  # B-A O at 0.12, before B-A I-A at 0.08 and O O at 0.06
     assert repaired.confidence == pytest.approx([0.2, 0.6])
-    drawn = [draw_mixed(some, seed) for seed in range(300)]
+    drawn = [with_drawn_labels(some, seed) for seed in range(300)]
     assert np.mean([each.labels[0] == 2 for each in drawn]) == pytest.approx(0.7, abs=0.1)
     assert all(each.best.tolist() == [2, 0] for each in drawn)
     assert all(each.confidence[0] == p[0, each.labels[0]] for each in drawn)
+
+
+def test_drawn_labels_come_as_often_as_they_are_probable() -> None:
+    p = np.array([0.7, 0.2, 0.1, 0.0, 0.0], dtype=np.float32)
+    drawn = with_drawn_labels(of(np.tile(p, (30_000, 1)), [0, 30_000]), 1)
+    assert np.bincount(drawn.labels, minlength=5) / 30_000 == pytest.approx(p, abs=0.01)
+    assert np.array_equal(drawn.labels, with_drawn_labels(of(np.tile(p, (30_000, 1)), [0, 30_000]), 1).labels)
+    assert drawn.confidence == pytest.approx(p[drawn.labels])
+    assert drawn.plain_confidence == pytest.approx(p[drawn.labels])
+    sure = np.tile(np.array([0.0, 1.0, 0.0], dtype=np.float32), (50, 1))
+    assert (with_drawn_labels(of(sure, [0, 50]), 1).labels == 1).all()

@@ -76,7 +76,7 @@ def _learnt(sentences: list[Sentence], settings: Settings, fold: str, progress: 
 
 
 def _judged(tagger: Tagger, sentences: Sequence[Sentence], places: Sequence[int]) -> Iterator[HeldOutPrediction]:
-    beliefs = form_beliefs(tagger, [sentences[place] for place in places], 0, 0, probabilities="plain")
+    beliefs = form_beliefs(tagger, [sentences[place] for place in places], 0, 0, probabilities=True)
     assert beliefs.probabilities is not None
     for place, (start, end) in zip(places, itertools.pairwise(beliefs.starts.tolist()), strict=True):
         tags = tuple(tagger.labels[label] for label in beliefs.labels[start:end].tolist())

@@ -1,13 +1,14 @@
-"""The confidence of entities, fitted to how often they are right in sentences with tags."""
+"""The confidence of entities, fitted to how often they are right in sentences with tags, and the one below which they are left
+out."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans
 from sequst.tagger.entity_calibration import EntityCalibration, logit
 from sequst.tagger.prediction import Prediction
@@ -36,25 +37,17 @@ def entity_outcomes(predictions: Iterable[Prediction]) -> EntityOutcomes:
     return found
 
 
-def count_entities(sentences: Iterable[Sentence]) -> int:
-    """The number of entities in the tags."""
-    return sum(len(spans(sentence.tags or ())) for sentence in sentences)
-
-
 def fit_entity_calibration(types: Sequence[str], confidences: Sequence[float], correct: Sequence[bool]) -> EntityCalibration:
     """The logistic function of the confidences' logits, with a shift for each type, of maximum posterior probability.
 
     Types with few entities keep a shift near 0. The slope is never negative, so the order within a type stays.
     """
     names = sorted(set(types))
-    features = np.zeros((len(confidences), 2 + len(names)))
-    features[:, 0], features[:, 1] = [logit(confidence) for confidence in confidences], 1.0
-    for row, type_ in enumerate(types):
-        features[row, 2 + names.index(type_)] = 1.0
+    logits, of_type = [logit(confidence) for confidence in confidences], np.array(types)[:, None] == np.array(names)
+    features = np.column_stack([logits, np.ones(len(logits)), of_type])
     right = np.asarray(correct, dtype=np.float64)
-    start = np.zeros(2 + len(names))
-    start[0] = 1.0
-    found = start.copy()
+    start = np.eye(2 + len(names))[0]
+    found = start
     for _ in range(50):  # Newton's method: the loss is convex
         expected = 1.0 / (1.0 + np.exp(-np.clip(features @ found, -50.0, 50.0)))
         slope = features.T @ (expected - right) + PRIOR * (found - start)
@@ -65,3 +58,29 @@ def fit_entity_calibration(types: Sequence[str], confidences: Sequence[float], c
             break
     shifts = tuple(zip(names, map(float, found[2:]), strict=True))
     return EntityCalibration(max(float(found[0]), 0.0), float(found[1]), shifts)
+
+
+def abstention_threshold(confidences: Sequence[float], present: int) -> float:
+    """The confidence below which an entity lowers the expected F1, where `present` entities are to be found.
+
+    It is half of the highest F1 that dropping the least confident entities can be expected to reach, and at most 0.5.
+    """
+    ranked = np.sort(np.asarray(confidences, dtype=np.float64))[::-1]
+    if not len(ranked):
+        return 0.0
+    expected = 2.0 * np.cumsum(ranked) / (np.arange(1, len(ranked) + 1) + present)
+    return min(float(expected.max()), 1.0) / 2.0  # confidences that are too high promise an F1 above 1
+
+
+def describe_abstention(types: Sequence[str], confidences: Sequence[float], threshold: float) -> str | None:
+    """A note on the entities of the dev set that are left out; None where none is."""
+    found = Counter(types)
+    left_out = Counter(type_ for type_, confidence in zip(types, confidences, strict=True) if confidence < threshold)
+    if not left_out:
+        return None
+    whole = [type_ for type_, count in left_out.items() if count == found[type_]]
+    every = f", among them every {', '.join(whole)}" if whole else ""
+    return (
+        f"entities below {threshold:.2f} are left out ({left_out.total()} of {found.total()} on the dev set{every}): "
+        "keeping them would lower F1; predict --min-confidence 0 shows them"
+    )

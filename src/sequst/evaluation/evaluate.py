@@ -29,8 +29,6 @@ class Evaluation:
     sentences: int
     unknown_types: dict[str, int]
     """Entities of types that the tagger does not know; they count as missed."""
-    tags: tuple[list[Sequence[str]], list[Sequence[str]]] = ([], [])
-    """Those that the sentences carry, and those that were predicted."""
 
     @property
     def total(self) -> Counts:
@@ -41,31 +39,15 @@ class Evaluation:
         """Expected calibration error; None where no entity is predicted."""
         return expected_calibration_error(self.reliability)
 
-    @property
-    def f1_interval(self) -> tuple[float, float]:
-        """Where 95 % of the F1 of as many sentences would lie, if they were drawn from these."""
-        return f1_interval(*self.tags)
-
     def to_dict(self) -> dict[str, Any]:
         return {
-            **_scores(self.total),
-            "f1_interval": list(self.f1_interval),
-            "types": {type_: _scores(counts) for type_, counts in self.scores.types.items()},
+            **self.total.to_dict(),
+            "f1_interval": list(f1_interval(self.scores.sentences)),
+            "types": {type_: counts.to_dict() for type_, counts in self.scores.types.items()},
             "ece": self.ece,
             "reliability": [dataclasses.asdict(each) for each in self.reliability],
             "sentences": self.sentences,
         }
-
-
-def _scores(counts: Counts) -> dict[str, float | int]:
-    return {
-        "precision": counts.precision,
-        "recall": counts.recall,
-        "f1": counts.f1,
-        "tp": counts.tp,
-        "fp": counts.fp,
-        "fn": counts.fn,
-    }
 
 
 def evaluate(tagger: Tagger, sentences: Sequence[Sentence]) -> Evaluation:
@@ -84,8 +66,7 @@ def evaluation_of(predictions: Sequence[Prediction], types: Iterable[str]) -> Ev
     _, confidences, correct = entity_outcomes(predictions)
     scores = score_spans(gold, (prediction.tags for prediction in predictions))
     unknown = {type_: scores.types[type_].fn for type_ in unknown_types(types, gold)}
-    predicted: list[Sequence[str]] = [prediction.tags for prediction in predictions]
-    return Evaluation(scores, reliability(confidences, correct), len(predictions), unknown, (list(gold), predicted))
+    return Evaluation(scores, reliability(confidences, correct), len(predictions), unknown)
 
 
 def unknown_types(known: Iterable[str], gold: Iterable[Sequence[str]]) -> list[str]:

@@ -29,28 +29,11 @@ def paired_test(first: Sequence[float], second: Sequence[float]) -> Paired:
 
 
 def t_tail(t: float, freedom: int) -> float:
-    """P(|T| >= |t|) of Student's t with so many degrees of freedom."""
-    return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
-
-
-def incomplete_beta(a: float, b: float, x: float) -> float:
-    """The regularised incomplete beta function I_x(a, b)."""
-    if x <= 0.0 or x >= 1.0:
-        return float(x >= 1.0)
-    if x > (a + 1) / (a + b + 2):  # where the fraction converges slowly, the other tail
-        return 1.0 - incomplete_beta(b, a, 1.0 - x)
-    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)) / a
-    return front / _fraction(a, b, x)
-
-
-def _fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction of the incomplete beta function, from its end to its beginning."""
-    value = 1.0
-    for m in range(200, 0, -1):
-        k, odd = divmod(m, 2)
-        if odd:
-            term = -(a + k) * (a + b + k) * x / ((a + 2 * k) * (a + 2 * k + 1))
-        else:
-            term = k * (b - k) * x / ((a + 2 * k - 1) * (a + 2 * k))
-        value = 1.0 + term / value
-    return value
+    """P(|T| >= |t|) of Student's t, a finite sum for whole degrees of freedom (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
+    angle, odd = math.atan(abs(t) / math.sqrt(freedom)), freedom % 2
+    term, total = (math.cos(angle) if odd else 1.0), 0.0
+    for k in range(1 + odd, freedom, 2):
+        total += term
+        term *= math.cos(angle) ** 2 * k / (k + 1)
+    inside = math.sin(angle) * total
+    return max(0.0, 1.0 - (2.0 / math.pi * (angle + inside) if odd else inside))

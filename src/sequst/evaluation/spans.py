@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from sequst.corpus.tags import spans
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(NamedTuple):
     """True positives, false positives, false negatives, and what follows from them."""
 
     tp: int
@@ -31,18 +30,21 @@ class Counts:
     def f1(self) -> float:
         return _percent(2 * self.tp, 2 * self.tp + self.fp + self.fn)
 
+    def to_dict(self) -> dict[str, float | int]:
+        return {name: getattr(self, name) for name in ("precision", "recall", "f1", "tp", "fp", "fn")}
+
 
 def _percent(part: int, whole: int) -> float:
     """0 where there is nothing to divide by."""
     return 100.0 * part / whole if whole else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class SpanScores:
-    """Micro-averaged over all entities, and of every type that occurs in gold or prediction."""
+class SpanScores(NamedTuple):
+    """Micro-averaged over all entities, of every type that occurs in gold or prediction, and of every sentence."""
 
     total: Counts
     types: dict[str, Counts]
+    sentences: list[Counts]
 
 
 def score_spans(gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]) -> SpanScores:
@@ -50,24 +52,22 @@ def score_spans(gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]
     tp: Counter[str] = Counter()
     fp: Counter[str] = Counter()
     fn: Counter[str] = Counter()
+    sentences = []
     for gold_tags, predicted_tags in zip(gold, predicted, strict=True):
         truth, found = set(spans(gold_tags)), set(spans(predicted_tags))
-        tp.update(span.type for span in truth & found)
-        fp.update(span.type for span in found - truth)
-        fn.update(span.type for span in truth - found)
+        outcomes = (truth & found, found - truth, truth - found)
+        for counter, outcome in zip((tp, fp, fn), outcomes, strict=True):
+            counter.update(span.type for span in outcome)
+        sentences.append(Counts(*map(len, outcomes)))
     types = {type_: Counts(tp[type_], fp[type_], fn[type_]) for type_ in sorted({*tp, *fp, *fn})}
-    return SpanScores(Counts(tp.total(), fp.total(), fn.total()), types)
+    return SpanScores(Counts(tp.total(), fp.total(), fn.total()), types, sentences)
 
 
-def f1_interval(gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]], draws: int = 1000) -> tuple[float, float]:
+def f1_interval(sentences: Sequence[Counts], draws: int = 1000) -> tuple[float, float]:
     """(low, high): where 95 % of the F1 of as many sentences lie, drawn from these with replacement, by a fixed seed."""
-    counts = np.array(
-        [
-            (len(truth & found), len(found - truth), len(truth - found))
-            for truth, found in ((set(spans(a)), set(spans(b))) for a, b in zip(gold, predicted, strict=True))
-        ]
-    ).reshape(-1, 3)
-    rng = np.random.default_rng(12)
+    if not sentences:
+        return 0.0, 0.0
+    counts, rng = np.array(sentences), np.random.default_rng(12)
     scores = [Counts(*map(int, counts[rng.integers(0, len(counts), len(counts))].sum(0))).f1 for _ in range(draws)]
-    low, high = np.percentile(scores, (2.5, 97.5)) if len(counts) else (0.0, 0.0)
+    low, high = np.percentile(scores, (2.5, 97.5))
     return float(low), float(high)

@@ -109,8 +109,8 @@ def selection(run: Finished) -> Lines:
     for strategy in STRATEGIES:
         asked, by = run.settings.selection, cast(Scores, strategy)
         selector: Selector = AllWords() if strategy == "none" else selector_of(asked.selector, asked.share, asked.power, by)
-        selected, weights = select(selector, beliefs, run.settings.seed, 1)
-        wrong = pseudo_label_error(beliefs.labels, names, truth, selected, weights)
+        weights = select(selector, beliefs, run.settings.seed, 1)
+        selected, wrong = weights > 0, pseudo_label_error(beliefs.labels, names, truth, weights)
         is_entity = beliefs.labels != names.index(OUTSIDE)
         lines.append(
             {

@@ -56,13 +56,11 @@ class HiddenWords(Objective):
         self._share = share
         assert isinstance(tagger.encoder, Transformer)
         table = tagger.encoder.model.get_input_embeddings().weight
-        layer = nn.Linear(tagger.encoder.width, table.shape[1])
-        with torch.no_grad():
-            nn.init.eye_(layer.weight)
-            layer.bias.zero_()
-        self._parts = self.nets = nn.ModuleDict(
-            {"layer": layer, "norm": nn.LayerNorm(table.shape[1]), "bias": _Bias(len(table))}
-        )
+        self._layer, self._norm = nn.Linear(tagger.encoder.width, table.shape[1]), nn.LayerNorm(table.shape[1])
+        nn.init.eye_(self._layer.weight)
+        nn.init.zeros_(self._layer.bias)
+        self._bias = nn.ParameterList([torch.zeros(len(table))])
+        self.nets = nn.ModuleList([self._layer, self._norm, self._bias])
 
     def graph_key(self) -> Hashable | None:
         return NAME
@@ -76,18 +74,9 @@ class HiddenWords(Objective):
         places = torch.argsort(asked.logical_not().to(torch.uint8), stable=True)[:room]  # those that are asked for come first
         asked, labels = asked[places], batch.labels.flatten()[places].clamp(min=0)
         states = tagger.hidden(batch).flatten(0, 1)[places]
-        states = self._parts["norm"](F.gelu(self._parts["layer"](states)))
-        scores = self._parts["bias"](F.linear(states, table)).float()  # (room, V)
+        states = self._norm(F.gelu(self._layer(states)))
+        scores = (F.linear(states, table) + self._bias[0]).float()  # (room, V)
         count = asked.sum().clamp(min=1)
         losses = F.cross_entropy(scores, labels, reduction="none")
         found = (scores.argmax(-1) == labels) & asked
         return torch.where(asked, losses, 0.0).sum() / count, {"found": found.sum() / count}
-
-
-class _Bias(nn.Module):
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self.bias = nn.Parameter(torch.zeros(size))
-
-    def forward(self, scores: Tensor) -> Tensor:
-        return scores + self.bias

@@ -17,13 +17,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Hashable
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from sequst.methods.finetune import LabelledWords, learn_labelled
-from sequst.methods.unlabelled import UnlabelledBatches
+from sequst.methods.finetune import learn_labelled
+from sequst.methods.unlabelled import BesideLabelledWords
 from sequst.objectives.consistency import divergence
 from sequst.tagger.batches import Batch
 from sequst.tagger.encoders.bilstm import BiLstm, read_both_ways
@@ -43,14 +42,6 @@ HIDDEN = 128
 """Over a transformer's states: size of the BiLSTM that makes the views, in each direction."""
 
 
-class Readings(NamedTuple):
-    """States of words, and two readings of the sentence (B, W, H each) that know it from one side alone."""
-
-    states: Tensor
-    left: Tensor
-    right: Tensor
-
-
 class Views(nn.Module):
     """The auxiliary heads: one hidden layer each."""
 
@@ -68,53 +59,37 @@ class Views(nn.Module):
         return {name: torch.log_softmax(head(states).float(), -1) for name, head, states in seen}
 
 
-class OwnReadings(nn.Module):
-    """Those of the first layer of a BiLSTM."""
-
-    def __init__(self, encoder: BiLstm) -> None:
-        super().__init__()
-        self.size = encoder.shape.hidden
-
-    def forward(self, tagger: Tagger, batch: Batch) -> Readings:
+def read(tagger: Tagger, batch: Batch, lstm: nn.LSTM | None) -> tuple[Tensor, Tensor, Tensor]:
+    """States of words, and two readings of the sentence (B, W, H each) that know it from one side alone: those of the first
+    layer of a BiLSTM, or those that the `lstm` makes of the states of another encoder."""
+    if lstm is None:
         assert isinstance(tagger.encoder, BiLstm)
         layers = tagger.encoder.readings(batch)
-        return Readings(torch.cat(layers, -1), *layers[0].chunk(2, -1))
-
-
-class ReadStates(nn.Module):
-    """A small BiLSTM over the states that another encoder gives."""
-
-    def __init__(self, width: int, size: int) -> None:
-        super().__init__()
-        self.size = size
-        self.lstm = nn.LSTM(width, size, batch_first=True, bidirectional=True)
-
-    def forward(self, tagger: Tagger, batch: Batch) -> Readings:
+        states, both = torch.cat(layers, -1), layers[0]
+    else:
         states = tagger.hidden(batch)
-        scaled = (states - tagger.head.mean) * tagger.head.scale
-        return Readings(states, *read_both_ways(self.lstm, scaled, batch.lengths).chunk(2, -1))
+        both = read_both_ways(lstm, tagger.head.standardised(states), batch.lengths)
+    left, right = both.chunk(2, -1)
+    return states, left, right
 
 
-class CrossViews(LabelledWords):
+class CrossViews(BesideLabelledWords):
     """In turn the loss of labelled words, and how far the views are from the primary head on unlabelled ones."""
 
-    def __init__(self, run: Run, tagger: Tagger) -> None:
-        self._settings = run.settings.cvt
-        seed = derive(run.settings.seed, 0, "unlabelled")
-        self._unlabelled = UnlabelledBatches(tagger, run.data.unlabeled, run.settings.teacher.batch_size, seed)
-        self._step = 0
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(derive(seed, "views"))
-            encoder = tagger.encoder
-            self._read = OwnReadings(encoder) if isinstance(encoder, BiLstm) else ReadStates(encoder.width, HIDDEN)
-            self._views = Views(self._read.size, len(tagger.labels), encoder.dropout)
-        self.nets = nn.ModuleDict({"read": self._read, "views": self._views})
-
-    batch_only = False
     nets_rate = 1e-3
 
-    def begin_step(self, step: int, steps: int) -> None:
-        self._step = step
+    def __init__(self, run: Run, tagger: Tagger) -> None:
+        super().__init__(run, tagger)
+        self._weight, encoder = run.settings.cvt.weight, tagger.encoder
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(derive(self._seed, "views"))
+            self._lstm, size = None, HIDDEN
+            if isinstance(encoder, BiLstm):
+                size = encoder.shape.hidden
+            else:
+                self._lstm = nn.LSTM(encoder.width, size, batch_first=True, bidirectional=True)
+            self._views = Views(size, len(tagger.labels), encoder.dropout)
+        self.nets = nn.ModuleList([self._views] if self._lstm is None else [self._lstm, self._views])
 
     @property
     def _is_labelled(self) -> bool:
@@ -128,15 +103,14 @@ class CrossViews(LabelledWords):
         if self._is_labelled:
             labelled, _ = super().loss(tagger, batch)
             return labelled, {"labelled": labelled.detach()}
-        apart = self.apart(tagger, self._unlabelled.batch(self._step // 2, tagger))
+        apart = self.apart(tagger, self.unlabelled(self._step // 2, tagger))
         total = torch.stack(list(apart.values())).sum()
-        return self._settings.weight * total, {f"apart_{name}": value.detach() for name, value in apart.items()}
+        return self._weight * total, {f"apart_{name}": value.detach() for name, value in apart.items()}
 
     def apart(self, tagger: Tagger, batch: Batch) -> dict[str, Tensor]:
         """The mean divergence of every view from the primary head."""
-        states, left, right = self._read(tagger, batch)
+        states, left, right = read(tagger, batch, self._lstm)
         with torch.no_grad():
             target = tagger.log_probs(states, batch, dropout=False)
-        views = self._views(left, right)
-        count = batch.owned.sum().clamp(min=1)
+        views, count = self._views(left, right), batch.owned.sum().clamp(min=1)
         return {name: torch.where(batch.owned, divergence(target, view), 0.0).sum() / count for name, view in views.items()}

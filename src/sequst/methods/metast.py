@@ -24,7 +24,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -32,9 +33,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from sequst.methods.finetune import LabelledWords
-from sequst.methods.self_training import Parts, WordLosses, self_train
-from sequst.objectives.masked import CROSS_ENTROPY, word_losses
+from sequst.methods.self_training import Parts, self_train
+from sequst.objectives.masked import word_losses
 from sequst.objectives.reweighting import (
     Parameters,
     decay_weights,
@@ -47,6 +47,7 @@ from sequst.objectives.reweighting import (
 from sequst.tagger.batches import Batch
 from sequst.tagger.tagger import Tagger
 from sequst.training.loop import Examples, batches_of
+from sequst.training.objective import Objective
 from sequst.training.run import Run
 from sequst.training.seeds import derive
 from sequst.uncertainty.mc_dropout import same_dropout
@@ -69,46 +70,27 @@ SMOOTHING = 0.01
 def metast(run: Run) -> Tagger:
     retune = dataclasses.replace(run.settings.retune, learning_rate=RETUNE * run.settings.teacher.learning_rate)
 
-    def weigher(student: Tagger, seed: int) -> MetaWeigher:
-        return MetaWeigher(run, run.examples(student, run.data.labeled), seed)
+    def weighed(student: Tagger, seed: int) -> MetaWeightedWords:
+        return MetaWeightedWords(run, run.examples(student, run.data.labeled), seed)
 
-    return self_train(run, Parts(AllWords(), CROSS_ENTROPY, weigher=weigher, sampled=True, retune=retune))
-
-
-class LossDecay(nn.Module):
-    """The losses of all labelled windows when they were last looked at, and the time before."""
-
-    before: Tensor
-    now: Tensor
-
-    def __init__(self, windows: int) -> None:
-        super().__init__()
-        self.register_buffer("before", torch.full((windows,), torch.nan))
-        self.register_buffer("now", torch.full((windows,), torch.nan))
-
-    def look(self, losses: Tensor) -> None:
-        self.before.copy_(self.now)
-        self.now.copy_(losses)
+    return self_train(run, Parts(AllWords(), weighed=weighed, sampled=True, retune=retune))
 
 
-class MetaWeigher:
-    """Weights of the words in a student's batch, from labelled sentences."""
+class MetaWeightedWords(Objective):
+    """Cross-entropy of the words of a student's batch, each weighted by what learning it is worth for labelled sentences."""
 
     def __init__(self, run: Run, labelled: Examples, seed: int) -> None:
         self._settings, self._labelled, self._seed = run.settings.metast, labelled, seed
-        self.nets = LossDecay(len(labelled.windows))
         self.needs_fp32 = self._settings.first_order and run.settings.precision == "auto"
+        unknown = torch.full((len(labelled.windows),), torch.nan)
+        # the losses of all labelled windows when they were last looked at, and the time before
+        self._losses = self.nets = nn.ParameterDict({name: nn.Parameter(unknown.clone(), False) for name in ("before", "now")})
         self._step, self._done = 0, 0.0
         self._chances: NDArray[np.float64] | None = None
         """Of each labelled window to be drawn, until their losses are looked at again."""
 
     def begin_step(self, step: int, steps: int) -> None:
         self._step, self._done = step, step / steps
-
-    @property
-    def _masks(self) -> int:
-        """The seed of this step's dropout, where its losses are computed more than once."""
-        return derive(self._seed, "masks", self._step)
 
     @property
     def _warming_up(self) -> bool:
@@ -119,47 +101,53 @@ class MetaWeigher:
         """Whether it looks at the labelled windows in this step."""
         return self._step % REFRESH == 0
 
-    @property
-    def idle(self) -> bool:
-        return self._warming_up and not self._looks
+    def graph_key(self) -> Hashable | None:
+        """While all words weigh the same a step is like any other."""
+        return math.inf if self._warming_up and not self._looks else None
 
-    def weighed(self, tagger: Tagger, batch: Batch, look: Callable[[], WordLosses]) -> tuple[Tensor, WordLosses]:
+    def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        weights, losses = self.weighed(tagger, batch)
+        weighed = (weights > 0).sum() / batch.selected.sum().clamp(min=1)
+        return (weights * torch.where(batch.selected, losses, 0.0)).sum(), {"weighed": weighed}
+
+    def weighed(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, Tensor]:
+        """(weights (B, W) that sum to 1, 0 where a word is not selected; the losses (B, W) that they are for)."""
+        labels, selected = batch.labels, batch.selected
+        assert labels is not None
         if self._looks:
-            self.nets.look(window_losses(tagger, self._labelled))
+            self._losses["before"].copy_(self._losses["now"])
+            self._losses["now"].copy_(window_losses(tagger, self._labelled))
             self._chances = None
-        selected = batch.selected
         if self._warming_up:
-            return selected / selected.sum().clamp(min=1), look()
+            return selected / selected.sum().clamp(min=1), word_losses(tagger(batch), labels)
         meta, rate = self._labelled.batch(self._draw(), tagger), self._settings.rate
         parameters = {name: value for name, value in tagger.named_parameters() if value.requires_grad}
 
         def meta_slopes(at: Parameters) -> Mapping[str, Tensor]:
             with same_dropout(tagger, derive(self._seed, "dropout", self._step)):
-                return call_with(tagger, at, lambda tagger: slopes_of(LabelledWords().loss(tagger, meta)[0], at))
+                return call_with(tagger, at, lambda tagger: slopes_of(tagger.loss(meta), at))
 
         def losses_at(at: Parameters) -> Tensor:
-            with same_dropout(tagger, self._masks):
-                return call_with(tagger, at, lambda tagger: look().losses)
+            with same_dropout(tagger, derive(self._seed, "masks", self._step)):
+                return call_with(tagger, at, lambda tagger: word_losses(tagger(batch), labels))
 
         if self._settings.first_order:
-            with same_dropout(tagger, self._masks):
-                looked = look()
-            worth = worth_by_difference(looked.losses, losses_at, parameters, meta_slopes, rate)
+            losses = losses_at(parameters)
+            worth = worth_by_difference(losses, losses_at, parameters, meta_slopes, rate)
         elif not tagger.encoder.has_second_derivative(batch):
             worth = worth_by_tangent(losses_at, selected, parameters, meta_slopes, rate)
-            with same_dropout(tagger, self._masks):
-                looked = look()
+            losses = losses_at(parameters)
         else:
             with twice_differentiable():
-                looked = look()
-                worth = worth_of_words(looked.losses[selected], parameters, meta_slopes, rate)
-            worth = torch.zeros_like(looked.losses).masked_scatter(selected, worth)
-        return normalised(torch.where(selected, worth, 0.0)).detach(), looked
+                losses = word_losses(tagger(batch), labels)
+                worth = worth_of_words(losses[selected], parameters, meta_slopes, rate)
+            worth = torch.zeros_like(losses).masked_scatter(selected, worth)
+        return normalised(torch.where(selected, worth, 0.0)).detach(), losses
 
     def _draw(self) -> list[int]:
         """The labelled windows of this step's meta batch."""
         if self._chances is None:
-            chances = decay_weights(self.nets.before, self.nets.now, SMOOTHING).double().cpu().numpy()
+            chances = decay_weights(self._losses["before"], self._losses["now"], SMOOTHING).double().cpu().numpy()
             self._chances = chances / chances.sum()
         rng = np.random.default_rng(derive(self._seed, "meta", self._step))
         count = min(META_BATCH, len(self._chances))

@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,23 +16,11 @@ from sequst.training.loop import Examples
 from sequst.training.run import Run
 from sequst.training.seeds import derive
 from sequst.uncertainty.beliefs import Beliefs, form_beliefs
-from sequst.uncertainty.ensembles import best_valid, draw_mixed, mixture, with_labels
+from sequst.uncertainty.ensembles import best_valid, mixture, with_drawn_labels, with_labels
 from sequst.uncertainty.selectors import Selector
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-
-class Selected(NamedTuple):
-    """Which of the unlabelled words a student learns, and how much each counts; None: all alike."""
-
-    words: NDArray[np.bool_]
-    weights: NDArray[np.float64] | None
-
-    @property
-    def counts(self) -> NDArray[np.float64]:
-        """The weight of every word; 0 = not selected."""
-        return self.words.astype(np.float64) if self.weights is None else np.where(self.words, self.weights, 0.0)
 
 
 def believe(run: Run, teachers: Sequence[Tagger], round_: int, *, uncertain: bool, sampled: bool) -> Beliefs:
@@ -59,49 +47,38 @@ def believe(run: Run, teachers: Sequence[Tagger], round_: int, *, uncertain: boo
 
 
 def _form(run: Run, teachers: Sequence[Tagger], round_: int, passes: int, sampled: bool) -> Beliefs:
-    seed, several = run.settings.seed, len(teachers) > 1
-    draw = derive(seed, round_, "labels")
-    members = []
+    settings, several, members = run.settings, len(teachers) > 1, []
     for number, teacher in enumerate(teachers):
+        seed = derive(settings.seed, round_, "beliefs", *([number] if number else []))
         with run.accelerator.autocast():
             member = form_beliefs(
-                teacher,
-                run.data.unlabeled,
-                passes,
-                derive(seed, round_, "beliefs", *([number] if number else [])),
-                probabilities=("mean" if passes else "plain") if several else "none",
-                last_layers=run.settings.uncertainty.last_layers,
-                draw=draw if sampled and not several else None,
-                advance=run.progress.advance,
-            )
+                teacher, run.data.unlabeled, passes, seed, probabilities=several or sampled,
+                last_layers=settings.uncertainty.last_layers, advance=run.progress.advance,
+            )  # fmt: skip
         members.append(member)
-    if not several:
-        return members[0]
-    found = mixture(members)
+    found = mixture(members) if several else members[0]
     if sampled:
-        found = draw_mixed(found, draw)
-    elif run.settings.valid_tags:
+        found = with_drawn_labels(found, derive(settings.seed, round_, "labels"))
+    elif several and settings.valid_tags:
         found = with_labels(found, best_valid(found, run.labels, run.transitions))
     return dataclasses.replace(found, probabilities=None)  # labels have been made of them, and nobody asks again
 
 
-def select(selector: Selector, beliefs: Beliefs, seed: int, round_: int, number: int = 0) -> Selected:
-    """The words that the `number`th student of a round learns; what is drawn depends on the seed and both numbers."""
+def select(selector: Selector, beliefs: Beliefs, seed: int, round_: int, number: int = 0) -> NDArray[np.float64]:
+    """How much each word counts for the `number`th student of a round; what is drawn depends on the seed and both numbers."""
     place = (number, 0) if number else ()
-    rng = np.random.default_rng(derive(seed, round_, "selection", *place))
-    weights = selector.weights(beliefs)
-    return Selected(selector.select(beliefs, rng) if weights is None else weights > 0, weights)
+    return selector.select(beliefs, np.random.default_rng(derive(seed, round_, "selection", *place)))
 
 
-def pseudo_examples(run: Run, tagger: Tagger, beliefs: Beliefs, selected: Selected) -> Examples:
-    """The unlabelled sentences that have a selected word, with the teachers' labels."""
+def pseudo_examples(run: Run, tagger: Tagger, beliefs: Beliefs, weights: NDArray[np.float64]) -> Examples:
+    """The unlabelled sentences that have a selected word, with the teachers' labels; words that count less than others have
+    weights."""
     bounds = [slice(*pair) for pair in itertools.pairwise(beliefs.starts.tolist())]
-    kept = [i for i, place in enumerate(bounds) if selected.words[place].any()]
+    kept = [i for i, place in enumerate(bounds) if weights[place].any()]
+
+    def of_kept(values: NDArray[Any]) -> list[NDArray[Any]]:
+        return [values[bounds[i]] for i in kept]
+
     windows = tagger.splitter.windows([run.data.unlabeled[i].words for i in kept])
-    weights = None if selected.weights is None else selected.weights.astype(np.float32)
-    return Examples(
-        windows,
-        [beliefs.labels[bounds[i]] for i in kept],
-        [selected.words[bounds[i]] for i in kept],
-        None if weights is None else [weights[bounds[i]] for i in kept],
-    )
+    weighed = None if np.isin(weights, (0.0, 1.0)).all() else of_kept(weights.astype(np.float32))
+    return Examples(windows, of_kept(beliefs.labels), of_kept(weights > 0), weighed)

@@ -16,78 +16,70 @@ if TYPE_CHECKING:
 
 
 class Method(NamedTuple):
-    """A method: what it is in a line, where it comes from, whether it learns from unlabelled text, and where it stands."""
+    """A method: what it is in a line, where it comes from, and where it stands."""
 
     name: str
     summary: str
     source: str
-    unlabeled: bool
     place: str
-    """module:function; the function takes a `Run` and returns the tagger to keep."""
-    unused: tuple[str, ...] = ()
-    """Settings that it does not look at."""
+    """module:function in this package; the function takes a `Run` and returns the tagger to keep."""
+    uses: tuple[str, ...] = ()
+    """Of the settings that not all methods share, those that it looks at."""
+    unlabeled: bool = True
+    """It learns from unlabelled text, and so may `adapt` the encoder to it."""
     perturbs: bool = False
     """It changes word embeddings, which its encoder must take in place of words."""
 
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """Settings that it does not look at."""
+        special = (*_ROUNDS, *_RELIABLE_WORDS, "vat", "cvt", "metast")
+        return (*(name for name in special if name not in self.uses), *(() if self.unlabeled else ("adapt", "adaptation")))
+
     def load(self) -> MethodFunction:
         module, _, function = self.place.partition(":")
-        return cast("MethodFunction", getattr(importlib.import_module(module), function))
+        return cast("MethodFunction", getattr(importlib.import_module(f"sequst.methods.{module}"), function))
 
 
 _ROUNDS = ("max_rounds", "patience", "keep", "choose", "student", "retune", "ensemble")
 _RELIABLE_WORDS = ("uncertainty", "selection", "robust", "gcr")
-_ADVERSARIAL, _VIEWS, _META = ("vat",), ("cvt",), ("metast",)
-_OTHERS = (*_ADVERSARIAL, *_VIEWS, *_META)
 _PAPER = "Wang et al. 2023"
 
 
-def _method(
-    name: str,
-    summary: str,
-    source: str,
-    place: str,
-    unlabeled: bool = True,
-    unused: tuple[str, ...] = (),
-    perturbs: bool = False,
-) -> Method:
-    return Method(name, summary, source, unlabeled, f"sequst.methods.{place}", unused, perturbs)
-
-
 def _ablation(name: str, summary: str, change: str) -> Method:
-    return _method(name, summary, f"{_PAPER}, ablation: {change}", f"sequst:{name.replace('-', '_')}", unused=_OTHERS)
+    return Method(name, summary, f"{_PAPER}, ablation: {change}", "sequst:ablation", (*_ROUNDS, *_RELIABLE_WORDS))
 
 
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        _method(
+        Method(
             "finetune", "fine-tune the encoder and a head on the labelled sentences", "Devlin et al. 2019",
-            "finetune:finetune", unlabeled=False, unused=("adapt", "adaptation", *_ROUNDS, *_RELIABLE_WORDS, *_OTHERS),
+            "finetune:finetune", unlabeled=False,
         ),
-        _method(
+        Method(
             "vat", "virtual adversarial training on the word embeddings", "Miyato et al. 2017",
-            "vat:vat", unused=(*_ROUNDS, *_RELIABLE_WORDS, *_VIEWS, *_META), perturbs=True,
+            "vat:vat", ("vat",), perturbs=True,
         ),
-        _method(
+        Method(
             "seqvat", "virtual adversarial training between whole tag sequences", "Chen et al. 2020",
-            "seqvat:seqvat", unused=(*_ROUNDS, *_RELIABLE_WORDS, *_VIEWS, *_META), perturbs=True,
+            "seqvat:seqvat", ("vat",), perturbs=True,
         ),
-        _method(
+        Method(
             "cvt", "cross-view training: heads that see a part of the sentence learn from the one that sees all",
-            "Clark et al. 2018", "cvt:cvt", unused=(*_ROUNDS, *_RELIABLE_WORDS, *_ADVERSARIAL, *_META),
+            "Clark et al. 2018", "cvt:cvt", ("cvt",),
         ),
-        _method(
+        Method(
             "sst", "standard self-training: learn every pseudo-labelled word with cross-entropy", f"{_PAPER}, baseline",
-            "sst:sst", unused=(*_RELIABLE_WORDS, *_OTHERS),
+            "sst:sst", _ROUNDS,
         ),
-        _method(
+        Method(
             "metast", "self-training that weighs every word by what learning it does for labelled sentences",
-            "Wang et al. 2021", "metast:metast",
-            unused=(*_RELIABLE_WORDS, *_ADVERSARIAL, *_VIEWS),
+            "Wang et al. 2021", "metast:metast", (*_ROUNDS, "metast"),
         ),
-        _method(
+        Method(
             "sequst", "learn reliable words robustly: selection, PHCE and GCR", f"{_PAPER}, Algorithm 1",
-            "sequst:sequst", unused=_OTHERS,
+            "sequst:sequst", (*_ROUNDS, *_RELIABLE_WORDS),
         ),
         _ablation("without-selection", "SeqUST that learns every word", "Eq. 7 and 8 left out"),
         _ablation("without-confidence", "SeqUST that selects words by certainty alone", "Eq. 5 left out"),

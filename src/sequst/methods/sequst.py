@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from sequst.methods.self_training import Parts, self_train
 from sequst.objectives.consistency import GaussianConsistency
@@ -16,24 +17,16 @@ def sequst(run: Run) -> Tagger:
     return self_train(run, parts_of(run))
 
 
-def without_selection(run: Run) -> Tagger:
-    return self_train(run, dataclasses.replace(parts_of(run), selector=AllWords()))
-
-
-def without_confidence(run: Run) -> Tagger:
-    return self_train(run, dataclasses.replace(parts_of(run), selector=_selector(run, "certainty")))
-
-
-def without_certainty(run: Run) -> Tagger:
-    return self_train(run, dataclasses.replace(parts_of(run), selector=_selector(run, "confidence")))
-
-
-def without_phce(run: Run) -> Tagger:
-    return self_train(run, dataclasses.replace(parts_of(run), loss=CROSS_ENTROPY))
-
-
-def without_gcr(run: Run) -> Tagger:
-    return self_train(run, dataclasses.replace(parts_of(run), regulariser=None))
+def ablation(run: Run) -> Tagger:
+    """SeqUST without the part that the name of the method says."""
+    instead: dict[str, dict[str, Any]] = {
+        "without-selection": {"selector": AllWords()},
+        "without-confidence": {"selector": _selector(run, "certainty")},
+        "without-certainty": {"selector": _selector(run, "confidence")},
+        "without-phce": {"loss": CROSS_ENTROPY},
+        "without-gcr": {"regulariser": None},
+    }
+    return self_train(run, dataclasses.replace(parts_of(run), **instead[run.settings.method]))
 
 
 def parts_of(run: Run) -> Parts:

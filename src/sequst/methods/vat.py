@@ -6,8 +6,7 @@ embeddings that would move them most. Decided here, where the papers are silent:
 
 - the perturbation is normalised over a sentence and `vat.epsilon` times the mean norm of its embeddings long;
 - both sides of the divergence see the same dropout masks, or it would measure dropout;
-- the clean side is kept out of the gradient, the perturbation is a constant, and the word embeddings learn from the other side;
-- an unlabelled batch has up to `teacher.batch_size` windows, as a labelled one.
+- the clean side is kept out of the gradient, the perturbation is a constant, and the word embeddings learn from the other side.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from sequst.methods.finetune import LabelledWords, learn_labelled
-from sequst.methods.unlabelled import UnlabelledBatches
+from sequst.methods.finetune import learn_labelled
+from sequst.methods.unlabelled import BesideLabelledWords
 from sequst.objectives.adversarial import adversarial_direction, mean_norm
 from sequst.objectives.consistency import divergence
 from sequst.tagger.batches import Batch
@@ -53,38 +52,28 @@ def word_divergence(tagger: Tagger, batch: Batch, clean: Tensor, other: Tensor) 
 @contextlib.contextmanager
 def constant(tagger: Tagger) -> Iterator[None]:
     """Within it no weight of the tagger asks for a gradient."""
-    weights = [weight for weight in tagger.parameters() if weight.requires_grad]
+    weights = [weight.requires_grad_(False) for weight in tagger.parameters() if weight.requires_grad]
     try:
-        for weight in weights:
-            weight.requires_grad_(False)
         yield
     finally:
         for weight in weights:
             weight.requires_grad_(True)
 
 
-class LabelledAndAdversarial(LabelledWords):
+class LabelledAndAdversarial(BesideLabelledWords):
     """The loss of labelled words plus the adversarial divergence of unlabelled ones."""
 
     def __init__(self, run: Run, tagger: Tagger, apart: Divergence) -> None:
+        super().__init__(run, tagger)
         self._settings, self._apart = run.settings.vat, apart
-        self._seed = derive(run.settings.seed, 0, "unlabelled")
-        self._unlabelled = UnlabelledBatches(tagger, run.data.unlabeled, run.settings.teacher.batch_size, self._seed)
-        self._step = 0
         self.needs_fp32 = run.settings.precision == "auto"
-
-    batch_only = False
-
-    def begin_step(self, step: int, steps: int) -> None:
-        """The unlabelled batch and the draws depend on the step alone."""
-        self._step = step
 
     def graph_key(self) -> None:
         """A step has an unlabelled batch of its own, so none is recorded."""
 
     def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         labelled, _ = super().loss(tagger, batch)
-        apart = self._adversarial(tagger, self._unlabelled.batch(self._step, tagger))
+        apart = self._adversarial(tagger, self.unlabelled(self._step, tagger))
         return labelled + self._settings.weight * apart, {"labelled": labelled.detach(), "adversarial": apart.detach()}
 
     def _adversarial(self, tagger: Tagger, batch: Batch) -> Tensor:

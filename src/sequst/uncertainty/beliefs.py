@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -19,13 +19,11 @@ from sequst.tagger.accel.parallel import on_all_cores
 from sequst.tagger.batches import Batch
 from sequst.tagger.predict import Gathered, Words
 from sequst.tagger.tagger import Tagger
-from sequst.uncertainty.information import PassSums
+from sequst.uncertainty.information import posterior
 from sequst.uncertainty.passes import mc_passes, require_layers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-Probabilities = Literal["none", "plain", "mean"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class Beliefs:
     """Flat arrays over the words of some sentences in order; sentence i has the words starts[i] to starts[i + 1]."""
 
     labels: NDArray[np.int64]
-    """The teacher's best tags as it decodes them, without dropout (Eq. 2), or a draw from its probabilities."""
+    """The teacher's best tags as it decodes them, without dropout (Eq. 2), or draws from its probabilities."""
     plain_confidence: NDArray[np.float32]
     """Its probability without dropout."""
     confidence: NDArray[np.float32]
@@ -82,63 +80,49 @@ class Beliefs:
 @torch.inference_mode()
 def form_beliefs(
     tagger: Tagger, sentences: Sequence[Sentence], passes: int, seed: int, *,
-    probabilities: Probabilities = "none", draw: int | None = None, last_layers: int = 0,
-    advance: Callable[[int], None] = lambda words: None,
+    probabilities: bool = False, last_layers: int = 0, advance: Callable[[int], None] = lambda words: None,
 ) -> Beliefs:  # fmt: skip
     """Label every word, then pass each batch `passes` times with dropout; only sums over the passes are kept.
 
-    With no pass at all the confidence is that without dropout, and the information gain 0. `probabilities` of all labels are
-    those without dropout (`plain`) or their mean over the passes (`mean`). With `draw`, a seed, the label of a word is drawn
-    from those without dropout, and confidences are of the label drawn. With `last_layers` only these drop out, and the head.
-    `advance` hears how many words each batch has.
+    Without a pass the confidence is that without dropout, and the information gain 0. `probabilities` asks for those of all
+    labels, where the confidence comes from. With `last_layers` only these drop out, and the head. `advance` hears how many
+    words each batch has.
     """
-    if passes < 0 or (probabilities == "mean" and passes == 0):
-        raise UsageError(f"passes {passes}: at least {int(probabilities == 'mean')}")
+    if passes < 0:
+        raise UsageError(f"passes {passes}: at least 0")
     require_layers(tagger, last_layers)
     words = Words(tagger, sentences)
-    chances = np.random.default_rng(draw).random(len(words) if draw is not None else 0)  # by word: no batch decides them
     found = Gathered(len(words))
     with forward_of(tagger) as forward:
 
         def believe(item: tuple[int, tuple[Batch, NDArray[np.int64]]]) -> tuple[NDArray[np.int64], dict[str, Tensor | None]]:
             number, (batch, places) = item
             decoded = forward.decode(batch)
-            of_all = batch.owned_of(decoded.log_probs)
-            label, drawn_from = batch.owned_of(decoded.labels), None
-            if draw is not None:
-                label, drawn_from = draw_labels(of_all, torch.from_numpy(chances[places])), label
-            plain = of_all.gather(-1, label.unsqueeze(-1)).squeeze(-1).exp().float()
-            sums = PassSums()
-            for log_probs in mc_passes(tagger, forward, batch, passes, seed + number, last_layers):
-                sums.add(log_probs.flatten(1, 2)[:, batch.places])
-            kept = {"none": None, "plain": of_all.exp(), "mean": sums.mean if passes else None}[probabilities]
+            of_all, label = batch.owned_of(decoded.log_probs), batch.owned_of(decoded.labels)
+            mean, plain, gain = of_all.exp(), _of(label, of_all).exp().float(), torch.zeros(len(label), device=label.device)
+            if passes:
+                all_passes = mc_passes(tagger, forward, batch, passes, seed + number, last_layers)
+                mean, gain = posterior(log_probs.flatten(1, 2)[:, batch.places] for log_probs in all_passes)
             return places, {
                 "labels": label,
                 "plain_confidence": plain,
-                "confidence": sums.confidence(label).float() if passes else plain,
-                "information_gain": sums.information_gain().float() if passes else torch.zeros_like(plain),
-                "probabilities": None if kept is None else kept.float(),
-                "drawn_from": drawn_from,
+                "confidence": _of(label, mean).float(),
+                "information_gain": gain.float(),
+                "probabilities": mean.float() if probabilities else None,
             }
 
         numbered = enumerate(words.batches(forward.token_budget, forward.chunk))
         for places, values in on_all_cores(tagger, forward, believe, numbered):
             found.add(places, values)
             advance(len(places))
-    nothing: dict[str, NDArray[Any]] = dict.fromkeys(_NUMBERS, np.zeros(0, dtype=np.float32))
-    nothing["labels"] = np.zeros(0, dtype=np.int64)
-    if probabilities != "none":
+    none = np.zeros(0, dtype=np.float32)
+    nothing: dict[str, NDArray[Any]] = {"labels": np.zeros(0, dtype=np.int64), "plain_confidence": none, "confidence": none}
+    nothing["information_gain"] = none
+    if probabilities:
         nothing["probabilities"] = np.zeros((0, len(tagger.labels)), dtype=np.float32)
-    if draw is not None:
-        nothing["drawn_from"] = nothing["labels"]
     return Beliefs(starts=words.starts, **found.arrays(nothing))  # type: ignore[arg-type]
 
 
-_NUMBERS = ("plain_confidence", "confidence", "information_gain")
-
-
-def draw_labels(log_probs: Tensor, chances: Tensor) -> Tensor:
-    """A label for every word (N,) by its probabilities, from log probabilities (N, C) and a number in [0, 1) for each word."""
-    reached = log_probs.double().exp().cumsum(-1)
-    passed = reached <= chances.to(reached).unsqueeze(-1) * reached[..., -1:]
-    return passed.sum(-1).clamp(max=log_probs.shape[-1] - 1)
+def _of(labels: Tensor, values: Tensor) -> Tensor:
+    """(N,): of the values of all labels (N, C) those of one for each word."""
+    return values.gather(-1, labels.unsqueeze(-1)).squeeze(-1)

@@ -1,4 +1,4 @@
-"""What several teachers believe together."""
+"""What several teachers believe together, and labels that are not those of one teacher."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from sequst.tagger.crf import Chain, iob2_constraints, viterbi
+from sequst.tagger.planning import plan
 from sequst.tagger.transitions import transition_scores
-from sequst.uncertainty.beliefs import Beliefs, draw_labels
+from sequst.uncertainty.beliefs import Beliefs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,19 +36,9 @@ def mixture(members: Sequence[Beliefs]) -> Beliefs:
         probabilities = member.probabilities.astype(np.float64)
         mean = mean + part * probabilities
         entropies = entropies + part * (_entropy(probabilities) - member.information_gain)
-    labels = mean.argmax(-1)
-    confidence = np.take_along_axis(mean, labels[:, None], -1)[:, 0].astype(np.float32)
     gain = np.clip(_entropy(mean) - entropies, 0.0, None).astype(np.float32)
-    return dataclasses.replace(
-        members[0],
-        labels=labels,
-        plain_confidence=confidence,
-        confidence=confidence,
-        information_gain=gain,
-        probabilities=mean.astype(np.float32),
-        drawn_from=None,
-        seconds=sum(member.seconds for member in members),
-    )
+    found = dataclasses.replace(members[0], information_gain=gain, probabilities=mean.astype(np.float32))
+    return with_labels(found, mean.argmax(-1))
 
 
 def _entropy(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -57,37 +49,34 @@ def _entropy(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def with_labels(beliefs: Beliefs, labels: NDArray[np.int64]) -> Beliefs:
-    """The same beliefs about other labels; they must hold the probabilities that confidence is read from."""
+    """The same beliefs about other labels, with the confidences that their probabilities give."""
     assert beliefs.probabilities is not None
     confidence = np.take_along_axis(beliefs.probabilities, labels[:, None], -1)[:, 0]
-    return dataclasses.replace(beliefs, labels=labels, confidence=confidence)
+    return dataclasses.replace(beliefs, labels=labels, plain_confidence=confidence, confidence=confidence)
 
 
-def draw_mixed(beliefs: Beliefs, seed: int) -> Beliefs:
-    """With labels drawn from the probabilities."""
+def with_drawn_labels(beliefs: Beliefs, seed: int) -> Beliefs:
+    """The same beliefs about labels that are drawn from their probabilities."""
     assert beliefs.probabilities is not None
-    chances = torch.from_numpy(np.random.default_rng(seed).random(len(beliefs)))
-    drawn = draw_labels(torch.from_numpy(beliefs.probabilities).double().log(), chances).numpy()
+    chances = np.random.default_rng(seed).random(len(beliefs))
+    reached = beliefs.probabilities.astype(np.float64).cumsum(-1)
+    passed = (reached <= chances[:, None] * reached[:, -1:]).sum(-1)
+    drawn = passed.clip(max=reached.shape[-1] - 1)
     return dataclasses.replace(with_labels(beliefs, drawn), drawn_from=beliefs.labels)
 
 
 def best_valid(beliefs: Beliefs, names: Sequence[str], weights: Mapping[str, float]) -> NDArray[np.int64]:
     """(N,): of each sentence the best path that IOB2 allows, by the probabilities and the transition `weights`."""
-    probabilities, starts = beliefs.probabilities, beliefs.starts
-    assert probabilities is not None
+    assert beliefs.probabilities is not None
     forbidden, start = iob2_constraints(list(names))
-    transitions = forbidden + transition_scores(weights, names)
-    end = torch.zeros_like(start)
-    labels = np.zeros(len(probabilities), dtype=np.int64)
-    tiny = np.finfo(np.float32).tiny
-    sizes = np.diff(starts)
-    order = np.argsort(sizes, kind="stable")  # of like length together: less padding
-    order = order[sizes[order] > 0]
-    for some in np.split(order, range(AT_ONCE, len(order), AT_ONCE)) if len(order) else []:
-        inside = np.arange(sizes[some].max(initial=0))[None, :] < sizes[some, None]  # (B, W)
-        places = (starts[:-1][some, None] + np.arange(inside.shape[1]))[inside]
-        emissions = torch.zeros(*inside.shape, len(names))
-        emissions[torch.from_numpy(inside)] = torch.from_numpy(np.log(np.maximum(probabilities[places], tiny)))
-        path, _ = viterbi(Chain(emissions, torch.from_numpy(inside), transitions, start, end))
-        labels[places] = path[torch.from_numpy(inside)].numpy()
-    return labels
+    transitions, end = forbidden + transition_scores(weights, names), torch.zeros_like(start)
+    logs = torch.from_numpy(np.log(np.maximum(beliefs.probabilities, np.finfo(np.float32).tiny)))
+    parts = [part for part in torch.tensor_split(logs, beliefs.starts[1:-1].tolist()) if len(part)]
+    labels = [torch.empty(0, dtype=torch.int64) for _ in parts]
+    for rows in plan([len(part) for part in parts], max_rows=AT_ONCE, max_tokens=len(logs)):
+        some = [parts[row] for row in rows]
+        inside = pad_sequence([torch.ones(len(part), dtype=torch.bool) for part in some], batch_first=True)
+        path, _ = viterbi(Chain(pad_sequence(some, batch_first=True), inside, transitions, start, end))
+        for row, part, best in zip(rows, some, path, strict=True):
+            labels[row] = best[: len(part)]
+    return torch.cat(labels).numpy() if labels else np.zeros(0, dtype=np.int64)

@@ -2,47 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor
 
 
-class PassSums:
-    """Running sums over passes: of the probabilities (N, C) and of the entropies (N,). Memory does not grow with the passes."""
+def posterior(passes: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
+    """(the mean probabilities (N, C) (Eq. 1); the entropy of the mean less the mean of the entropies (N,) (Eq. 4)).
 
-    def __init__(self) -> None:
-        self.passes = 0
-        self._probabilities: Tensor | None = None
-        self._entropies: Tensor | None = None
-
-    def add(self, log_probs: Tensor) -> None:
-        """Log probabilities of one pass (N, C), or of some at once (P, N, C)."""
+    From log probabilities (P, N, C), some passes at a time: memory does not grow with their number.
+    """
+    count, probabilities, entropies = 0, torch.zeros(()), torch.zeros(())
+    for log_probs in passes:
         log_probs = log_probs.double()
-        count = len(log_probs) if log_probs.ndim == 3 else 1
-        probabilities = log_probs.exp()
-        entropies = _entropy(probabilities, log_probs)
-        if log_probs.ndim == 3:
-            probabilities, entropies = probabilities.sum(0), entropies.sum(0)
-        if self._probabilities is None or self._entropies is None:
-            self._probabilities, self._entropies = probabilities, entropies
-        else:
-            self._probabilities, self._entropies = self._probabilities + probabilities, self._entropies + entropies
-        self.passes += count
-
-    @property
-    def mean(self) -> Tensor:
-        """(N, C): the approximate posterior (Eq. 1)."""
-        assert self._probabilities is not None, "no pass was added"
-        return self._probabilities / self.passes
-
-    def confidence(self, labels: Tensor) -> Tensor:
-        """(N,): the mean probability of each word's label (Eq. 5)."""
-        return self.mean.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
-
-    def information_gain(self) -> Tensor:
-        """(N,): the entropy of the mean less the mean of the entropies (Eq. 4); never negative, rounding aside, so cut at 0."""
-        assert self._entropies is not None, "no pass was added"
-        mean = self.mean
-        return (_entropy(mean, mean.log()) - self._entropies / self.passes).clamp(min=0.0)
+        each = log_probs.exp()
+        probabilities, entropies = probabilities + each.sum(0), entropies + _entropy(each, log_probs).sum(0)
+        count += len(log_probs)
+    mean = probabilities / count
+    return mean, (_entropy(mean, mean.log()) - entropies / count).clamp(min=0.0)  # never negative, rounding aside
 
 
 def _entropy(probabilities: Tensor, logs: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from sequst.errors import UsageError
 from sequst.tagger.accel.dropout_masks import Masks
@@ -33,12 +33,13 @@ def mc_passes(tagger: Tagger, forward: Forward, batch: Batch, passes: int, seed:
     """
     known = Layers.of(tagger.encoder) if last_layers else None
     if known is not None and last_layers == len(known.layers):
-        last_layers = 0  # then the embeddings may as well
+        known, last_layers = None, 0  # then the embeddings may as well
     if forward.varlen is not None:
         return _varlen_passes(tagger, forward.varlen, batch, passes, seed, last_layers)
     if forward.cpu is not None:
         return _cpu_passes(tagger, forward.cpu, batch, passes, seed, last_layers)
-    return _plain_passes(tagger, batch, passes, seed, last_layers)
+    parts = None if known is None else [*known.last(last_layers), tagger.head]
+    return _plain_passes(tagger, batch, passes, seed, parts)
 
 
 def require_layers(tagger: Tagger, last_layers: int) -> None:
@@ -50,9 +51,8 @@ def require_layers(tagger: Tagger, last_layers: int) -> None:
         raise UsageError(f"{last_layers} last layers: the encoder has {len(known.layers)}; use no more, or 0, for all")
 
 
-def _plain_passes(tagger: Tagger, batch: Batch, passes: int, seed: int, last_layers: int) -> Iterator[Tensor]:
-    known = Layers.of(tagger.encoder) if last_layers else None
-    with mc_dropout(tagger, seed, None if known is None else [*known.last(last_layers), tagger.head]):
+def _plain_passes(tagger: Tagger, batch: Batch, passes: int, seed: int, parts: list[nn.Module] | None) -> Iterator[Tensor]:
+    with mc_dropout(tagger, seed, parts):
         for _ in range(passes):
             yield tagger.head.seen_log_probs(tagger.head.scores(tagger.hidden(batch)), batch.rows).unsqueeze(0)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import fmean
 from typing import Any, Self
 
@@ -61,12 +63,14 @@ def annotate_with_uncertainty(
     chunk: int = CHUNK,
     last_layers: int = 0,
 ) -> Iterator[UncertainPrediction]:
-    """Predictions one by one, in order; holds two times `chunk` sentences: while those of one are looked at and more are read,
-    a thread forms beliefs of the next. The same seed gives the same numbers. With `last_layers` only these drop out."""
-    if Forward(tagger).cpu is None:  # its passes change modes and generators, which are not a thread's own
-        yield from _one_after_the_other(tagger, iter(sentences), passes, seed, chunk, last_layers)
-        return
+    """Predictions one by one, in order; holds two times `chunk` sentences. The same seed gives the same numbers. With
+    `last_layers` only these drop out.
+
+    While predictions are looked at a thread forms beliefs of the next chunk, unless its passes change modes and generators,
+    which are not a thread's own.
+    """
     stream, stopped, precision = iter(sentences), threading.Event(), as_in_this_thread()
+    ahead = Forward(tagger).cpu is not None
 
     def go_on(words: int) -> None:
         if stopped.is_set():
@@ -76,40 +80,23 @@ def annotate_with_uncertainty(
         with precision:
             return form_beliefs(tagger, held, passes, seed + (number << 20), last_layers=last_layers, advance=go_on)
 
-    coming: Future[Beliefs] | None = None
-    before: list[Sentence] = []
+    coming: deque[tuple[list[Sentence], Callable[[], Beliefs]]] = deque()
     with ThreadPoolExecutor(1) as pool:
         try:
             for number in itertools.count():
                 held, failure = _read(stream, chunk)
-                beliefs = coming.result() if coming is not None else None
                 if held:
-                    coming = pool.submit(form, held, number)
-                if beliefs is not None:
-                    yield from _predictions(tagger, before, beliefs)
+                    coming.append((held, pool.submit(form, held, number).result if ahead else partial(form, held, number)))
+                more = held and failure is None
+                while len(coming) > (1 if more else 0):
+                    before, formed = coming.popleft()
+                    yield from _predictions(tagger, before, formed())
                 if failure is not None:
-                    if held and coming is not None:
-                        yield from _predictions(tagger, held, coming.result())
                     raise failure
-                if not held:
+                if not more:
                     return
-                before = held
         finally:
             stopped.set()  # whoever stops looking, or is interrupted, waits for no more than a batch
-
-
-def _one_after_the_other(
-    tagger: Tagger, stream: Iterator[Sentence], passes: int, seed: int, chunk: int, last_layers: int
-) -> Iterator[UncertainPrediction]:
-    for number in itertools.count():
-        held, failure = _read(stream, chunk)
-        if held:
-            beliefs = form_beliefs(tagger, held, passes, seed + (number << 20), last_layers=last_layers)
-            yield from _predictions(tagger, held, beliefs)
-        if failure is not None:
-            raise failure
-        if not held:
-            return
 
 
 def _read(stream: Iterator[Sentence], count: int) -> tuple[list[Sentence], Exception | None]:

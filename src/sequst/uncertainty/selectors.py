@@ -1,7 +1,6 @@
-"""Which pseudo-labelled words a student learns: from beliefs to a mask or weights over all words (Eq. 7 and 8).
+"""Which pseudo-labelled words a student learns: from beliefs to a weight for every word (Eq. 7 and 8).
 
-A selector is a small class with `select` and `weights`. To add one: write the class, a line in `selector_of`, and its name
-in the settings.
+To add a selector: write the class, a line in `selector_of`, and its name in the settings.
 """
 
 from __future__ import annotations
@@ -20,16 +19,11 @@ Scores = Literal["both", "confidence", "certainty"]
 
 
 class Selector(Protocol):
-    """Draws only from the generator it is given, so that it shares no stream with training."""
-
     looks_at_beliefs: ClassVar[bool]
     """Whether it needs MC dropout; else labels are all it is given."""
 
-    def select(self, beliefs: Beliefs, rng: np.random.Generator) -> NDArray[np.bool_]:
-        """(N,): the words that are learnt."""
-
-    def weights(self, beliefs: Beliefs) -> NDArray[np.float64] | None:
-        """(N,): how much the loss of every word counts; None where all selected words count alike."""
+    def select(self, beliefs: Beliefs, rng: np.random.Generator) -> NDArray[np.float64]:
+        """(N,): how much the loss of every word counts; 0 = the word is not learnt. All that is drawn comes from `rng`."""
 
 
 def scores(beliefs: Beliefs, kind: Scores) -> NDArray[np.float64]:
@@ -44,11 +38,8 @@ class AllWords:
 
     looks_at_beliefs: ClassVar[bool] = False
 
-    def select(self, beliefs: Beliefs, rng: np.random.Generator) -> NDArray[np.bool_]:
-        return np.ones(len(beliefs), dtype=np.bool_)
-
-    def weights(self, beliefs: Beliefs) -> None:
-        return None
+    def select(self, beliefs: Beliefs, rng: np.random.Generator) -> NDArray[np.float64]:
+        return np.ones(len(beliefs))
 
 
 @dataclass(frozen=True)
@@ -61,10 +52,7 @@ class WeighedOfEachClass:
 
     looks_at_beliefs: ClassVar[bool] = True
 
-    def select(self, beliefs: Beliefs, rng: np.random.Generator) -> NDArray[np.bool_]:
-        return self.weights(beliefs) > 0
-
-    def weights(self, beliefs: Beliefs) -> NDArray[np.float64]:
+    def select(self, beliefs: Beliefs, rng: np.random.Generator) -> NDArray[np.float64]:
         found = scores(beliefs, self.by)
         weights = np.where(found > 0, found.clip(min=0.0) ** self.power, 0.0)
         counts = weights > 0
@@ -87,27 +75,19 @@ class SampledWords:
 
     looks_at_beliefs: ClassVar[bool] = True
 
-    def select(self, beliefs: Beliefs, rng: np.random.Generator) -> NDArray[np.bool_]:
+    def select(self, beliefs: Beliefs, rng: np.random.Generator) -> NDArray[np.float64]:
         found = scores(beliefs, self.by)
         likely = found > 0
         keys = np.where(likely, self.power * np.log(np.where(likely, found, 1.0)), -np.inf)
         # the k largest of log w + Gumbel noise are k draws without replacement, each by the weights of the rest
         keys = keys + rng.gumbel(size=len(keys))
-        return _largest(keys, beliefs, self.share) & likely
-
-    def weights(self, beliefs: Beliefs) -> None:
-        return None
-
-
-def _largest(keys: NDArray[np.float64], beliefs: Beliefs, share: float) -> NDArray[np.bool_]:
-    """In each sentence the `share` of its words with the largest keys, at least one; of equals the earlier."""
-    order = np.lexsort((-keys, beliefs.sentence_of))  # by sentence, then from the largest key down; stable
-    lengths = np.diff(beliefs.starts)
-    ranks = np.arange(len(keys)) - np.repeat(beliefs.starts[:-1], lengths)
-    counts = np.maximum(1, np.rint(share * lengths)).astype(np.int64)
-    taken = np.empty(len(keys), dtype=np.bool_)
-    taken[order] = ranks < np.repeat(counts, lengths)
-    return taken
+        order = np.lexsort((-keys, beliefs.sentence_of))  # by sentence, then from the largest key down; stable
+        lengths = np.diff(beliefs.starts)
+        ranks = np.arange(len(keys)) - np.repeat(beliefs.starts[:-1], lengths)
+        counts = np.maximum(1, np.rint(self.share * lengths))
+        taken = np.zeros(len(keys))
+        taken[order] = ranks < np.repeat(counts, lengths)
+        return taken * likely
 
 
 def selector_of(name: str, share: float, power: float, by: Scores = "both") -> Selector:

@@ -58,11 +58,11 @@ def test_what_fails_in_a_thread_fails_here(tagger: Tagger, cores: int) -> None:
 def test_the_numbers_are_those_of_one_core(tagger: Tagger, cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
     sentences = generate().test[:60]
     monkeypatch.setattr("sequst.tagger.accel.cpu_forward.CpuForward.token_budget", 64)  # that there are many batches
-    found = form_beliefs(tagger, sentences, 3, 5, probabilities="mean", draw=1), label_words(tagger, sentences)
+    found = form_beliefs(tagger, sentences, 3, 5, probabilities=True), label_words(tagger, sentences)
     torch.set_num_threads(1)
-    expected = form_beliefs(tagger, sentences, 3, 5, probabilities="mean", draw=1), label_words(tagger, sentences)
+    expected = form_beliefs(tagger, sentences, 3, 5, probabilities=True), label_words(tagger, sentences)
     torch.set_num_threads(cores)
-    for name in ("labels", "plain_confidence", "confidence", "information_gain", "probabilities", "drawn_from"):
+    for name in ("labels", "plain_confidence", "confidence", "information_gain", "probabilities"):
         assert np.array_equal(getattr(found[0], name), getattr(expected[0], name))
     assert np.array_equal(found[1].labels, expected[1].labels)
     assert np.array_equal(found[1].confidences, expected[1].confidences)

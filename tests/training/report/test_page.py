@@ -112,7 +112,7 @@ def test_the_less_a_word_counted_the_paler_it_is(split: Split, tiny_encoder: str
     )  # fmt: skip
     source = (run.path / "report.html").read_text(encoding="utf-8")
     beliefs = Beliefs.from_file(run.path / "rounds" / "1" / "beliefs" / "beliefs.npz")
-    weights = WeighedOfEachClass().weights(beliefs)
+    weights = WeighedOfEachClass().select(beliefs, np.random.default_rng(0))
     shown = re.findall(r'class="word chosen[^"]*" title="[^"]*, weight ([\d.]+)[^"]*" style="[^"]*opacity: ([\d.]+)"', source)
     assert [float(weight) for weight, _ in shown[: len(weights)]] == pytest.approx(weights.tolist(), abs=0.006)
     pale = 0.25 + 0.75 * np.minimum(1.0, weights / np.quantile(weights, 0.95))
