@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from sequst.corpus.counts import count_types, count_words
+from sequst.corpus.formats.jsonl import write_jsonl
 from sequst.corpus.formats.read import Reading
-from sequst.corpus.formats.write import write_jsonl
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans
 from sequst.files import atomic_folder

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sequst.corpus.counts import count_types, count_words
-from sequst.corpus.formats.write import write_conll
+from sequst.corpus.formats.columns import write_conll
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans
 from sequst.errors import SequstError, UsageError, nearest

@@ -23,7 +23,7 @@ def test_four_columns_with_documents_and_iob1(write: Write) -> None:
         "-DOCSTART- -X- O O\n\nPeter NNP I-NP I-PER\n",
     )
     reading = read_file(path)
-    assert reading.scheme == "IOB1"
+    assert reading.notes[-1] == f"{path}: tags turned from IOB1 into IOB2"
     assert [s.words for s in reading.require()] == [("EU", "rejects", "German"), ("Peter",)]
     assert [s.tags for s in reading.sentences] == [("B-ORG", "O", "B-MISC"), ("B-PER",)]
     assert str(reading.sentences[1].source) == f"{path}:9"
@@ -112,7 +112,7 @@ def test_spans_keep_text_and_offsets(write: Write) -> None:
         ("a.jsonl", '{"tokens": ["a"]}', 1, "'tokens'", "words"),
         ("a.jsonl", '{"text": "Anna", "spans": [[0, 3, "PER"]]}', 1, "'Ann'", "words"),
         ("a.jsonl", '{"text": "Anna", "spans": [[0, 9, "PER"]]}', 1, "0 to 9", "4"),
-        ("a.jsonl", '{"text": "Anna Lind", "spans": [[0, 9, "PER"], [5, 9, "X"]]}', 1, "overlapping", "share"),
+        ("a.jsonl", '{"text": "Anna Lind", "spans": [[0, 9, "PER"], [5, 9, "X"]]}', 1, "overlaps PER 'Anna Lind'", "share"),
         ("a.jsonl", '{"text": "Anna", "spans": [[0, 4, "a b"]]}', 1, "a b", "without spaces"),
         ("a.jsonl", '{"words": ["\\ud800"], "tags": ["O"]}', 1, "half a character", "pairs"),
         ("a.jsonl", '{"id": "\\ud800", "words": ["a"], "tags": ["O"]}', 1, "half a character", "pairs"),
