@@ -26,8 +26,10 @@ def _answers(record: dict[str, Any], _: Text) -> Answers:
     """All that is labelled, under whichever key; no answer where there is none of them."""
     labelled = [record[key] for key in LABEL_KEYS if record.get(key) is not None]
     items = [_given(item) for value in labelled for item in (value if isinstance(value, list) else [value])]
+    if not labelled:
+        return Answers()
     relations = list_of(record.get("relations") or [], "relations")
-    return Answers([items] if labelled else [], [("a relation", "left out")] * len(relations))
+    return Answers([items], [("a relation", "left out")] * len(relations))
 
 
 def _given(item: Any) -> Given:
