@@ -80,8 +80,8 @@ def sentences_of(records: Iterable[Annotated | Sentence], request: Request) -> I
 
 def _sentence(record: Annotated, request: Request) -> Sentence | None:
     """The record with its tags, if they are wanted; None where it is left out."""
-    offsets = split_words(record.text) if record.words is None else record.words
-    offsets = tuple((start, end) for start, end in offsets if record.text[start:end].strip())
+    given = split_words(record.text) if record.words is None else record.words
+    offsets = tuple(place for place in given if record.words is None or record.text[slice(*place)].strip())
     words = tuple(record.text[start:end] for start, end in offsets)
     tags = None
     if request.tag_use != "ignored":
@@ -125,14 +125,14 @@ def _in_words(record: Annotated, mark: Mark, offsets: Offsets, trim: bool, lost:
         lost(Misfit(mark.source or record.source, record.text, what, done))
         return done == "dropped"
 
-    type_ = "_".join(mark.type.split())
-    if not is_tag(f"B-{mark.type}"):
+    covered = record.text[mark.start : mark.end]
+    type_, named = mark.type, f"{mark.type} {shorten(covered)}"
+    if not is_tag(f"B-{type_}"):
+        type_ = "_".join(type_.split())
         if is_lost(f"the type {shorten(mark.type)}, which has white space in it", f"written as {type_}"):
             return None
-    named = _named(record, mark)
     if mark.pieces > 1 and is_lost(f"{named}, the longest of {mark.pieces} pieces of an entity", "only that is kept"):
         return None
-    covered = record.text[mark.start : mark.end]
     start, end = mark.end - len(covered.lstrip()), mark.start + len(covered.rstrip())
     touched = [i for i, (begin, stop) in enumerate(offsets) if begin < end and stop > start]
     if not touched:

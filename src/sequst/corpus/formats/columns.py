@@ -38,11 +38,11 @@ def read(request: Request) -> Iterator[Sentence]:
     for ordinal, rows in enumerate(blocks((number, fields_of(line)) for number, line in lines), 1):
         width = width or len(rows[0][1])
         tagged = tag_use == "required" or (tag_use in ("optional", "hidden") and width > 1)
-        malformed = [(number, _malformed(fields, width, layout, tagged)) for number, fields in rows]
-        for number, bad in malformed:
-            if bad is not None:
-                request.report(Problem(name, number, *bad))
-        if not any(bad for _, bad in malformed):
+        problems = list(_problems(name, rows, width, layout, tagged))
+        if problems:
+            for problem in problems:
+                request.report(problem)
+        else:
             words = tuple(fields[layout.word] for _, fields in rows)
             tags = tuple(fields[layout.tag] for _, fields in rows) if tagged else None
             yield Sentence(words, tags, ordinal, Source(name, rows[0][0], line_per_word=True))
@@ -61,24 +61,27 @@ def blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
         yield block
 
 
-def _malformed(fields: list[str], width: int, layout: Layout, tagged: bool) -> tuple[str, str] | None:
-    """(found, expected) of a row that cannot be read."""
+def _problems(name: str, rows: list[Row], width: int, layout: Layout, tagged: bool) -> Iterator[Problem]:
+    """The rows that cannot be read."""
     word, tag = (index + 1 if index >= 0 else -index for index in (layout.word, layout.tag))
     needed = max(word, tag, 2) if tagged else word
-    row = "\t".join(fields)
-    if "\r" in row:
-        return f"a carriage return in {shorten(row)}", "lines that end with a line feed; convert it, e.g. tr '\\r' '\\n'"
-    if len(fields) < needed:
-        what = "a word and its tag" if tagged else "a word"
-        return f"{len(fields)} column{'s' * (len(fields) != 1)}, {shorten(row)}", f"at least {needed}, for {what}"
-    if len(fields) != width:
-        return f"{len(fields)} columns, {shorten(row)}", f"{width}, as in the first row"
-    if not fields[layout.word].strip(" "):
-        return f"an empty word, {shorten(row)}", "a word in every row"
-    if tagged and not is_tag(fields[layout.tag]):
-        hint = "; if the tag is in another column, say which: --tag-column, --word-column"
-        return f"{shorten(fields[layout.tag])} as the tag", f"O, B-TYPE or I-TYPE{hint}"
-    return None
+    for number, fields in rows:
+        row = "\t".join(fields)
+        if "\r" in row:
+            found, expected = "a carriage return in {}", "lines that end with a line feed; convert it, e.g. tr '\\r' '\\n'"
+        elif len(fields) < needed:
+            found = f"{len(fields)} column{'s' * (len(fields) != 1)}, {{}}"
+            expected = f"at least {needed}, for {'a word and its tag' if tagged else 'a word'}"
+        elif len(fields) != width:
+            found, expected = f"{len(fields)} columns, {{}}", f"{width}, as in the first row"
+        elif not fields[layout.word].strip(" "):
+            found, expected = "an empty word, {}", "a word in every row"
+        elif tagged and not is_tag(fields[layout.tag]):
+            row, found = fields[layout.tag], "{} as the tag"
+            expected = "O, B-TYPE or I-TYPE; if the tag is in another column, say which: --tag-column, --word-column"
+        else:
+            continue
+        yield Problem(name, number, found.format(shorten(row)), expected)
 
 
 def conll_block(words: Sequence[str], tags: Sequence[str] | None) -> str:
