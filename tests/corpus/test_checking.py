@@ -3,8 +3,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from sequst.corpus.checking import Finding, check, drop_overlap, without_overlap, write_readings
+from sequst.corpus.checking import Finding, check, without_overlap, write_readings
 from sequst.corpus.formats.read import read, read_file
+from sequst.corpus.overlap import drop_overlap
 
 Write = Callable[..., Path]
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sequst.corpus.checking import drop_overlap, overlap_messages, shared
 from sequst.corpus.counts import count_types
 from sequst.corpus.formats.detect import open_input
 from sequst.corpus.formats.read import hide_tags, read_file
 from sequst.corpus.formats.registry import TagUse, place_and_split
+from sequst.corpus.overlap import drop_overlap, overlap_messages, shared
 from sequst.corpus.sampling import sample_dev
 from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError
