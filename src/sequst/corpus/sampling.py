@@ -83,8 +83,8 @@ def sample(sentences: Sequence[Sentence], shots: int, *, sampler: str = "sentenc
             short[type_] = f"{labeled} labelled, {dev} dev {sampler} of {shots}"
     taken = {*draw.parts[0], *draw.parts[1]}
     rest = [sentence for i, sentence in enumerate(sentences) if i not in taken]
-    parts = ([sentences[i] for i in part] for part in draw.parts)
-    return Split(*parts, rest, shots, sampler, seed, short)
+    labelled, dev_set = ([sentences[i] for i in part] for part in draw.parts)
+    return Split(labelled, dev_set, rest, shots, sampler, seed, short)
 
 
 class _Draw:

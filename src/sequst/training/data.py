@@ -15,7 +15,6 @@ from sequst.corpus.formats.detect import open_input
 from sequst.corpus.formats.read import hide_tags, read_file
 from sequst.corpus.formats.registry import TagUse, place_and_split
 from sequst.corpus.overlap import drop_overlap, overlap_messages, shared
-from sequst.corpus.sampling import sample_dev
 from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError
 from sequst.evaluation.evaluate import unknown_types
@@ -181,6 +180,8 @@ def overlap_warning(labeled: Sequence[Sentence], others: Sequence[Sentence], wha
 
 def _draw_shots(labeled: list[Sentence], shots: int, seed: int) -> tuple[list[Sentence], list[Sentence], str]:
     """(what is left to learn from, dev set, policy): K sentences of every type, and never more than half of a type's."""
+    from sequst.corpus.sampling import sample_dev
+
     places, short = sample_dev(labeled, shots, derive(seed, "dev"))
     if not places:
         raise SequstError(f"--dev-shots {shots}: no type has a second labelled sentence to set aside; leave it out")
