@@ -1,4 +1,4 @@
-"""How the records of tools become annotated texts: of each a text, what people said of it, and what its offsets count.
+"""How the records of tools become annotated texts: a text, what people said of it, and what its offsets count.
 
 Offsets are code points, as Python counts, or UTF-16 code units, of which an emoji has two. Label Studio counted UTF-16 units
 until 2022 and counts code points since; doccano counts UTF-16 units in the browser unless a project is set to graphemes, and
@@ -8,7 +8,7 @@ passes on the code points of what was uploaded. No file says which, so the offse
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sequst.corpus.formats.annotated import Annotated, Mark, Misfit, mark_of, sentences_of
@@ -18,7 +18,7 @@ from sequst.corpus.sentence import Offsets, Sentence, Source
 from sequst.corpus.words import split_words
 from sequst.errors import Malformed, shorten
 
-_LAST_OF_ONE_UNIT = "\uffff"
+LAST_OF_ONE_UNIT = "\uffff"
 
 
 class Given(NamedTuple):
@@ -29,81 +29,78 @@ class Given(NamedTuple):
     type: Any
     said: str | None = None
 
+    def has_numbers(self) -> bool:
+        return type(self.start) is int and type(self.end) is int
 
-class Text(NamedTuple):
-    """The text of a record, its id as given, and the words of the tool."""
+
+@dataclass(frozen=True)
+class Record:
+    """A text with the id that its file gives it, and what people said of it."""
 
     text: str
     id: Any
     words: Offsets | None = None
-
-
-@dataclass(frozen=True)
-class Answers:
-    """What people said of a text."""
-
-    given: list[list[Given]] = field(default_factory=list)
+    """The tool's own words."""
+    answers: tuple[list[Given], ...] = ()
     """The spans of each answer; none where nobody has answered yet."""
-    lost: list[tuple[str, str]] = field(default_factory=list)
+    lost: tuple[tuple[str, str], ...] | list[tuple[str, str]] = ()
     """What else there is, and what is done with it."""
     left_out: bool = False
     """Whether the text is left out too."""
     called: str = "annotations"
 
+    def needs_units(self) -> bool:
+        """Whether some character has two UTF-16 code units."""
+        return not self.text.isascii() and max(self.text) > LAST_OF_ONE_UNIT
+
 
 Object = dict[str, Any]
 
 
-class _Record(NamedTuple):
-    place: Source
-    id: str | int
-    text: Text
-    answers: Answers
-
-
 def sentences_with_answers(
-    objects: Iterable[tuple[Source, Object]],
-    text: Callable[[Object], Text],
-    answers: Callable[[Object, Text], Answers],
-    request: Request,
-    units_by: str | None = None,
+    objects: Iterable[tuple[Source, Object]], read: Callable[[Object, bool], Record], request: Request, units_by: str = ""
 ) -> Iterator[Sentence]:
-    """The sentences of records that have different ids.
+    """The sentences of objects, whose ids must differ. `read` is told whether tags are wanted.
 
-    With `units_by`, what may count UTF-16 units, all are looked at before the first is given. `answers` is asked where tags
-    are wanted.
+    With `units_by`, what may count UTF-16 units, all are looked at before the first sentence is given.
     """
     ids, with_tags = Ids(), request.tag_use != "ignored"
 
-    def parse(object_: Object, number: int, place: Source) -> _Record:
-        found = text(object_)
-        id_ = ids.of(found.id, number, place)
-        return _Record(place, id_, found, answers(object_, found) if with_tags else Answers())
+    def record(found: Object, number: int, place: Source) -> tuple[Source, tuple[Record, str | int]]:
+        record = read(found, with_tags)
+        return place, (record, ids.of(record.id, number, place))
 
-    records: Iterable[_Record] = each(objects, parse, request.report)
+    records: Iterable[tuple[Source, tuple[Record, str | int]]] = each(objects, record, request.report)
     utf16 = False
-    if units_by is not None and with_tags:
+    if units_by and with_tags:
         records = list(records)
-        utf16 = _counts_utf16(records, units_by, request)
-    placed = ((record.place, record) for record in records)
-    return sentences_of(each(placed, lambda record, *_: _annotated(record, utf16), request.report), request)
+        utf16 = _counts_utf16([found for _, (found, _) in records], units_by, request)
+
+    def annotated(found: tuple[Record, str | int], _: int, place: Source) -> Annotated:
+        return _annotated(*found, place, utf16)
+
+    return sentences_of(each(records, annotated, request.report), request)
 
 
-def _annotated(record: _Record, utf16: bool) -> Annotated:
+def _annotated(record: Record, id_: str | int, place: Source, utf16: bool) -> Annotated:
     """The record with the marks of its first answer."""
-    text, lost = record.text.text, list(record.answers.lost)
-    answers = [[_mark(text, given, utf16) for given in answer] for answer in record.answers.given]
-    if len({frozenset(marks) for marks in answers}) > 1:
-        lost.append((f"{len(answers)} {record.answers.called} that differ", "the first is kept"))
-    misfits = tuple(Misfit(record.place, text, what, done) for what, done in lost)
-    marks = answers[0] if answers else None
-    return Annotated(text, marks, record.id, record.place, record.text.words, misfits, record.answers.left_out)
+    lost = list(record.lost)
+    answers = [[_mark(record, given, utf16) for given in answer] for answer in record.answers]
+    if any(set(marks) != set(answers[0]) for marks in answers):
+        lost.append((f"{len(answers)} {record.called} that differ", "the first is kept"))
+    misfits = tuple(Misfit(place, record.text, what, done) for what, done in lost)
+    return Annotated(record.text, answers[0] if answers else None, id_, place, record.words, misfits, record.left_out)
 
 
-def _mark(text: str, given: Given, utf16: bool) -> Mark:
-    start, end, type_, said = given
-    if utf16 and _are_numbers(given) and _has_pairs(text):
-        start, end = _to_code_points(text, start, end)
+def _mark(record: Record, given: Given, utf16: bool) -> Mark:
+    text, (start, end, type_, said) = record.text, given
+    if utf16 and given.has_numbers() and record.needs_units():
+        places = _utf16_places(text)
+        if start not in places or end not in places:
+            past = max(start, end) > max(places)
+            found = f"span {start} to {end}" + ("" if past else ", which cuts a character")
+            raise Malformed(found, f"UTF-16 offsets from 0 to {max(places)}, of whole characters")
+        start, end = places[start], places[end]
     mark = mark_of(text, start, end, type_)
     there = text[start:end]
     if said is not None and said.replace("\\n", " ").split() != there.replace("\\n", " ").split():
@@ -111,20 +108,26 @@ def _mark(text: str, given: Given, utf16: bool) -> Mark:
     return mark
 
 
-def _are_numbers(given: Given) -> bool:
-    return type(given.start) is int and type(given.end) is int
+def _utf16_places(text: str) -> dict[int, int]:
+    """The code point at every UTF-16 offset; the middle of a character has none."""
+    places, at = {}, 0
+    for place, character in enumerate(text):
+        places[at] = place
+        at += 2 if character > LAST_OF_ONE_UNIT else 1
+    places[at] = len(text)
+    return places
 
 
-def _counts_utf16(records: Iterable[_Record], units_by: str, request: Request) -> bool:
+def _counts_utf16(records: list[Record], units_by: str, request: Request) -> bool:
     """Whether UTF-16 units explain more of the offsets that differ than code points do; it is told where nothing tells."""
     lead, differing = 0, 0
-    for text, answers in ((record.text.text, record.answers) for record in records if _has_pairs(record.text.text)):
-        places = _utf16_places(text)
-        for given in (span for answer in answers.given for span in answer if _are_numbers(span)):
-            turned = places.get(given.start), places.get(given.end)
-            if turned != (given.start, given.end):
+    for record in filter(Record.needs_units, records):
+        places = _utf16_places(record.text)
+        for given in (span for answer in record.answers for span in answer if span.has_numbers()):
+            turned = given._replace(start=places.get(given.start, -1), end=places.get(given.end, -1))
+            if turned != given:
                 differing += 1
-                lead += _explains(text, given, *turned) - _explains(text, given, given.start, given.end)
+                lead += _explains(record.text, turned) - _explains(record.text, given)
     name = request.source.name
     if lead > 0:
         request.remark(f"{name}: offsets count UTF-16 code units, as {units_by} do")
@@ -134,36 +137,11 @@ def _counts_utf16(records: Iterable[_Record], units_by: str, request: Request) -
     return lead > 0
 
 
-def _has_pairs(text: str) -> bool:
-    """Whether some character has two UTF-16 code units."""
-    return not text.isascii() and max(text) > _LAST_OF_ONE_UNIT
-
-
-def _utf16_places(text: str) -> dict[int, int]:
-    """The code point at every UTF-16 offset; the middle of a character has none."""
-    places, at = {}, 0
-    for place, character in enumerate(text):
-        places[at] = place
-        at += 2 if character > _LAST_OF_ONE_UNIT else 1
-    places[at] = len(text)
-    return places
-
-
-def _to_code_points(text: str, start: int, end: int) -> tuple[int, int]:
-    """Offsets in UTF-16 code units as code points."""
-    places = _utf16_places(text)
-    if start not in places or end not in places:
-        past = max(start, end) > max(places)
-        found = f"span {start} to {end}" + ("" if past else ", which cuts a character")
-        raise Malformed(found, f"UTF-16 offsets from 0 to {max(places)}, of whole characters")
-    return places[start], places[end]
-
-
-def _explains(text: str, given: Given, start: int | None, end: int | None) -> bool:
-    """Whether the text has between these places what the file says, or else whole words."""
-    if start is None or end is None or not 0 <= start < end <= len(text):
+def _explains(text: str, given: Given) -> bool:
+    """Whether the text has at these places what the file says, or else whole words."""
+    if not 0 <= given.start < given.end <= len(text):
         return False
     if given.said is not None:
-        return text[start:end] == given.said
+        return text[given.start : given.end] == given.said
     words = split_words(text)
-    return any(begin == start for begin, _ in words) and any(stop == end for _, stop in words)
+    return given.start in {start for start, _ in words} and given.end in {end for _, end in words}

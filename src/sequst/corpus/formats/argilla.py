@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sequst.corpus.formats.annotated import marks_of
-from sequst.corpus.formats.answers import Answers, Given, Text, sentences_with_answers
+from sequst.corpus.formats.answers import Given, Record, sentences_with_answers
 from sequst.corpus.formats.records import objects_in_list, the_text
 from sequst.corpus.formats.registry import Request
 from sequst.corpus.sentence import Sentence
@@ -20,17 +20,13 @@ NOBODY = "00000000-0000-0000-0000-000000000000"
 
 def read(request: Request) -> Iterator[Sentence]:
     objects = objects_in_list(request, _SHAPES)
-    return sentences_with_answers(objects, _text, _answers, request, units_by="browsers")
+    return sentences_with_answers(objects, _record, request, units_by="browsers")
 
 
-def _text(record: dict[str, Any]) -> Text:
-    return Text(the_text(record, "fields", _SHAPES), record.get("id"))
-
-
-def _answers(record: dict[str, Any], _: Text) -> Answers:
+def _record(found: dict[str, Any], with_tags: bool) -> Record:
     lost: list[tuple[str, str]] = []
     done: list[list[Given]] = []
-    for question, response in _responses(record):
+    for question, response in _responses(found) if with_tags else []:
         value = response["value"]
         if not isinstance(value, list) or not all(isinstance(item, dict) and "rank" not in item for item in value):
             lost.append((f"an answer to the question {shorten(question)}, which is not of spans", "left out"))
@@ -38,9 +34,10 @@ def _answers(record: dict[str, Any], _: Text) -> Answers:
             lost.append((f"a response that is {response['status']}", "left out"))
         else:
             done.append([Given(item.get("start"), item.get("end"), item.get("label")) for item in value])
-    if not done and record.get("suggestions"):
+    if not done and found.get("suggestions"):
         lost.append(("suggestions that nobody has looked at", "left out"))
-    return Answers(done, lost, called="responses")
+    text = the_text(found, "fields", _SHAPES)
+    return Record(text, found.get("id"), answers=tuple(done), lost=lost, called="responses")
 
 
 def _responses(record: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sequst.corpus.formats.annotated import marks_of
-from sequst.corpus.formats.answers import Answers, Given, Text, sentences_with_answers
+from sequst.corpus.formats.answers import Given, Record, sentences_with_answers
 from sequst.corpus.formats.records import list_of, objects_in_lines, text_of
 from sequst.corpus.formats.registry import LABEL_KEYS, Request
 from sequst.corpus.sentence import Sentence
@@ -15,21 +15,18 @@ from sequst.errors import Malformed, shorten
 
 def read(request: Request) -> Iterator[Sentence]:
     objects = objects_in_lines(request, '{"text": "...", "label": [[0, 5, "..."]]}')
-    return sentences_with_answers(objects, _text, _answers, request, units_by="browsers")
+    return sentences_with_answers(objects, _record, request, units_by="browsers")
 
 
-def _text(record: dict[str, Any]) -> Text:
-    return Text(text_of(record.get("text")), record.get("id"))
-
-
-def _answers(record: dict[str, Any], _: Text) -> Answers:
+def _record(found: dict[str, Any], with_tags: bool) -> Record:
     """All that is labelled, under whichever key; no answer where there is none of them."""
-    labelled = [record[key] for key in LABEL_KEYS if record.get(key) is not None]
+    text, id_ = text_of(found.get("text")), found.get("id")
+    labelled = [found[key] for key in LABEL_KEYS if found.get(key) is not None]
+    if not with_tags or not labelled:
+        return Record(text, id_)
     items = [_given(item) for value in labelled for item in (value if isinstance(value, list) else [value])]
-    if not labelled:
-        return Answers()
-    relations = list_of(record.get("relations") or [], "relations")
-    return Answers([items], [("a relation", "left out")] * len(relations))
+    relations = list_of(found.get("relations") or [], "relations")
+    return Record(text, id_, answers=(items,), lost=[("a relation", "left out")] * len(relations))
 
 
 def _given(item: Any) -> Given:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sequst.corpus.formats.annotated import marks_of
-from sequst.corpus.formats.answers import Answers, Given, Text, sentences_with_answers
+from sequst.corpus.formats.answers import Given, Record, sentences_with_answers
 from sequst.corpus.formats.records import list_of, objects_in_list, the_text
 from sequst.corpus.formats.registry import Request
 from sequst.corpus.sentence import Sentence
@@ -21,12 +22,8 @@ FROM_NAME, TO_NAME = "label", "text"
 def read(request: Request) -> Iterator[Sentence]:
     objects = list(objects_in_list(request, _SHAPES))
     by_data = _are_ids([task for _, task in objects])
-
-    def text(task: dict[str, Any]) -> Text:
-        found = the_text(task, "data", _SHAPES)
-        return Text(found, task["data"].get("id", task.get("id")) if by_data else task.get("id"))
-
-    return sentences_with_answers(objects, text, _answers, request, units_by="older versions of Label Studio")
+    record = functools.partial(_record, by_data=by_data)
+    return sentences_with_answers(objects, record, request, units_by="older versions of Label Studio")
 
 
 def _are_ids(tasks: list[dict[str, Any]]) -> bool:
@@ -37,12 +34,13 @@ def _are_ids(tasks: list[dict[str, Any]]) -> bool:
     return len(set(given)) == len(given) or len(own) < len(tasks) or len(set(own)) < len(own)
 
 
-def _answers(task: dict[str, Any], _: Text) -> Answers:
-    """What people have said of a task; older versions call it completions."""
+def _record(task: dict[str, Any], with_tags: bool, by_data: bool) -> Record:
+    text = the_text(task, "data", _SHAPES)
+    id_ = task["data"].get("id", task.get("id")) if by_data else task.get("id")
     lost: list[tuple[str, str]] = []
     done: list[list[Given]] = []
-    name = "annotations" if "annotations" in task else "completions"
-    for annotation in list_of(task.get(name) or [], name):
+    name = "annotations" if "annotations" in task else "completions"  # as older versions call them
+    for annotation in list_of(task.get(name) or [], name) if with_tags else []:
         if not isinstance(annotation, dict):
             raise Malformed(f"annotation {shorten(annotation)}", '{"result": [...]}')
         if annotation.get("was_cancelled"):
@@ -52,7 +50,7 @@ def _answers(task: dict[str, Any], _: Text) -> Answers:
             done.append([given for given in regions if given is not None])
     if not done and task.get("predictions"):
         lost.append(("predictions that nobody has looked at", "left out"))
-    return Answers(done, lost)
+    return Record(text, id_, answers=tuple(done), lost=lost)
 
 
 def _given(region: Any, lost: list[tuple[str, str]]) -> Given | None:

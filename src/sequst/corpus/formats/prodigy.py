@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sequst.corpus.formats.annotated import marks_of
-from sequst.corpus.formats.answers import Answers, Given, Text, sentences_with_answers
+from sequst.corpus.formats.answers import Given, Record, sentences_with_answers
 from sequst.corpus.formats.columns import SEPARATORS
 from sequst.corpus.formats.records import list_of, objects_in_lines, text_of
 from sequst.corpus.formats.registry import Request
@@ -20,28 +21,25 @@ _LEFT_OUT = {"reject": "a rejected answer", "ignore": "an answer that was skippe
 
 def read(request: Request) -> Iterator[Sentence]:
     objects = objects_in_lines(request, f'{{"text": "...", "spans": [{_SPAN}], "answer": "accept"}}')
-    return sentences_with_answers(objects, _text, _answers, request)
+    return sentences_with_answers(objects, _record, request)
 
 
-def _text(record: dict[str, Any]) -> Text:
-    text, meta, tokens = text_of(record.get("text")), record.get("meta"), record.get("tokens")
+def _record(found: dict[str, Any], with_tags: bool) -> Record:
+    text, meta, tokens, answer = text_of(found.get("text")), found.get("meta"), found.get("tokens"), found.get("answer")
+    meta = meta if isinstance(meta, dict) else {}
     words = None if tokens is None else _tokens(list_of(tokens, "tokens"), text)
-    return Text(text, meta.get("id") if isinstance(meta, dict) else None, words)
-
-
-def _answers(record: dict[str, Any], found: Text) -> Answers:
-    answer, meta, given = record.get("answer"), record.get("meta"), record.get("spans")
+    record = Record(text, meta.get("id"), words)
+    if not with_tags or (answer is None and found.get("spans") is None):
+        return record
     if answer not in (None, "accept", *_LEFT_OUT):
         raise Malformed(f"answer {shorten(answer)}", f"one of accept, {', '.join(_LEFT_OUT)}")
     if answer in _LEFT_OUT:
-        return Answers(lost=[(_LEFT_OUT[answer], "the text is left out")], left_out=True)
-    if answer is None and given is None:
-        return Answers()
-    if answer is None and isinstance(meta, dict) and "score" in meta:  # as `task` writes what was predicted
-        return Answers(lost=[("predictions that nobody has looked at", "left out")])
-    relations = list_of(record.get("relations") or [], "relations")
-    items = [_given(item, found.words) for item in list_of(given or [], "spans")]
-    return Answers([items], [("a relation", "left out")] * len(relations))
+        return replace(record, lost=[(_LEFT_OUT[answer], "the text is left out")], left_out=True)
+    if answer is None and "score" in meta:  # as `task` writes what was predicted
+        return replace(record, lost=[("predictions that nobody has looked at", "left out")])
+    given = [_given(item, words) for item in list_of(found.get("spans") or [], "spans")]
+    relations = list_of(found.get("relations") or [], "relations")
+    return replace(record, answers=(given,), lost=[("a relation", "left out")] * len(relations))
 
 
 def _tokens(given: list[Any], text: str) -> Offsets:
