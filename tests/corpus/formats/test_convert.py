@@ -247,8 +247,8 @@ def spans_of(sentence: Sentence) -> list[str]:
 @pytest.mark.parametrize(
     ("labels", "dropped", "trimmed", "said"),
     [
-        ([[1, 9, "PER"]], [], ["Anna/B-PER", "Lind/I-PER"], "PER 'nna Lind' cuts 'Anna'"),
-        ([[0, 7, "PER"]], [], ["Anna/B-PER", "Lind/I-PER"], "PER 'Anna Li' cuts 'Lind'"),  # half of a word is enough
+        ([[1, 9, "PER"]], [], ["Anna/B-PER", "Lind/I-PER"], "PER 'nna Lind' cuts 'Anna Lind'"),
+        ([[0, 7, "PER"]], [], ["Anna/B-PER", "Lind/I-PER"], "PER 'Anna Li' cuts 'Anna Lind'"),  # half of a word is enough
         ([[0, 6, "PER"]], [], ["Anna/B-PER"], "trimmed to 'Anna'"),
         ([[1, 2, "PER"]], [], ["Anna/B-PER"], "trimmed to 'Anna'"),  # of a word that is all there is
         ([[0, 4, "A"], [0, 9, "B"]], ["Anna/B-A"], ["Anna/B-B", "Lind/I-B"], "overlaps"),

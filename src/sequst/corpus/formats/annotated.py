@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sequst.corpus.formats.registry import Request
 from sequst.corpus.sentence import Offsets, Sentence, Source, require_text
-from sequst.corpus.tags import Span, is_tag, spans, tags_of
+from sequst.corpus.tags import Span, spans, tags_of
 from sequst.corpus.words import split_words
 from sequst.errors import Malformed, shorten
 
@@ -83,77 +83,72 @@ def _sentence(record: Annotated, request: Request) -> Sentence | None:
     given = split_words(record.text) if record.words is None else record.words
     offsets = tuple(place for place in given if record.words is None or record.text[slice(*place)].strip())
     words = tuple(record.text[start:end] for start, end in offsets)
-    tags = None
-    if request.tag_use != "ignored":
-        misfits = list(record.misfits)
-        if record.marks is not None and not record.left_out:
-            tags = tags_of(_fit(record, record.marks, offsets, request.policy, misfits.append), len(offsets))
-        for misfit in misfits:
-            if request.policy == "error":
-                request.report(misfit.source.problem(f"{misfit.what} in {shorten(record.text, EXCERPT)}", _FITTING))
-            else:
-                request.lost(misfit)
-        if record.left_out or (misfits and request.policy == "error"):
-            return None
+    if request.tag_use == "ignored":
+        return Sentence(words, None, record.id, record.source, record.text, offsets)
+    tags, misfits = None, list(record.misfits)
+    if record.marks is not None and not record.left_out:
+        found, lost = _fit(record, record.marks, offsets, request.policy == "trim")
+        tags, misfits = tags_of(found, len(offsets)), [*misfits, *lost]
+    for misfit in misfits:
+        if request.policy == "error":
+            request.report(misfit.source.problem(f"{misfit.what} in {shorten(record.text, EXCERPT)}", _FITTING))
+        else:
+            request.lost(misfit)
+    if record.left_out or (misfits and request.policy == "error"):
+        return None
     return Sentence(words, tags, record.id, record.source, record.text, offsets)
 
 
-def _fit(record: Annotated, marks: Iterable[Mark], offsets: Offsets, policy: str, lost: Callable[[Misfit], None]) -> list[Span]:
-    """Entities in words, none of which share one: of two the longer is kept to trim, else the one that begins first."""
-    fitting = [(mark, span) for mark in marks if (span := _in_words(record, mark, offsets, policy == "trim", lost))]
-    if policy == "trim":
-        fitting.sort(key=lambda item: (item[0].start - item[0].end, item[0].start))
-    else:
-        fitting.sort(key=lambda item: (item[1].start, item[0].start))
+def _fit(record: Annotated, marks: Iterable[Mark], offsets: Offsets, trim: bool) -> tuple[list[Span], list[Misfit]]:
+    """(entities in words, none of which share one; what did not fit)."""
+    misfits: list[Misfit] = []
+
+    def lose(mark: Mark, what: str, done: str) -> None:
+        misfits.append(Misfit(mark.source or record.source, record.text, what, done))
+
+    fitting: list[tuple[Mark, Span]] = []
+    for mark in marks:
+        span, changes = _in_words(record.text, mark, offsets)
+        for what, done in changes if trim else changes[:1]:
+            lose(mark, what, done if trim else "dropped")
+        if span is not None and (trim or not changes):
+            fitting.append((mark, span))
+    # of two that overlap the one that comes first here is kept: the longer to trim, else the one that begins first
+    fitting.sort(key=lambda item: (item[0].start - item[0].end if trim else item[1].start, item[0].start))
     kept: list[tuple[Mark, Span]] = []
     for mark, span in fitting:
         other = next((m for m, s in kept if s.start < span.end and span.start < s.end), None)
         if other is None:
             kept.append((mark, span))
         else:
-            what = f"{_named(record, mark)} overlaps {_named(record, other)}"
-            lost(Misfit(mark.source or record.source, record.text, what, "dropped, the other is kept"))
-    return sorted((span for _, span in kept), key=lambda span: span.start)
+            what = f"{_named(record.text, mark)} overlaps {_named(record.text, other)}"
+            lose(mark, what, "dropped, the other is kept")
+    return sorted((span for _, span in kept), key=lambda span: span.start), misfits
 
 
-def _in_words(record: Annotated, mark: Mark, offsets: Offsets, trim: bool, lost: Callable[[Misfit], None]) -> Span | None:
-    """The words of a mark; None where it is dropped. White space at its ends counts for nothing."""
+def _in_words(text: str, mark: Mark, offsets: Offsets) -> tuple[Span | None, list[tuple[str, str]]]:
+    """(the words of a mark, everything that had to be changed and how). White space at its ends counts for nothing.
 
-    def is_lost(what: str, trimmed: str | None = None) -> bool:
-        """Tell what does not fit, and what becomes of it."""
-        done = trimmed if trim and trimmed is not None else "dropped"
-        lost(Misfit(mark.source or record.source, record.text, what, done))
-        return done == "dropped"
-
-    covered = record.text[mark.start : mark.end]
-    type_, named = mark.type, f"{mark.type} {shorten(covered)}"
-    if not is_tag(f"B-{type_}"):
-        type_ = "_".join(type_.split())
-        if is_lost(f"the type {shorten(mark.type)}, which has white space in it", f"written as {type_}"):
-            return None
-    if mark.pieces > 1 and is_lost(f"{named}, the longest of {mark.pieces} pieces of an entity", "only that is kept"):
-        return None
+    Of a mark that cuts words, those are taken that it covers at least half of, or else the one that it covers most of.
+    """
+    named, covered, type_ = _named(text, mark), text[mark.start : mark.end], "_".join(mark.type.split())
+    changes: list[tuple[str, str]] = []
+    if type_ != mark.type:
+        changes.append((f"the type {shorten(mark.type)}, which has white space in it", f"written as {type_}"))
+    if mark.pieces > 1:
+        changes.append((f"{named}, the longest of {mark.pieces} pieces of an entity", "only that is kept"))
     start, end = mark.end - len(covered.lstrip()), mark.start + len(covered.rstrip())
     touched = [i for i, (begin, stop) in enumerate(offsets) if begin < end and stop > start]
     if not touched:
-        is_lost(f"{named} covers no word")
-        return None
+        return None, [*changes, (f"{named} covers no word", "dropped")]
     first, last = touched[0], touched[-1]
     if (offsets[first][0], offsets[last][1]) != (start, end):
-        cut = [shorten(record.text[slice(*offsets[i])]) for i in sorted({first, last}) if _share(offsets[i], start, end) < 1]
-        first, last = _nearest(touched, offsets, start, end)
-        text = shorten(record.text[offsets[first][0] : offsets[last][1]])
-        what = f"{named} cuts {' and '.join(cut) or 'no word, but begins or ends between words'}"
-        if is_lost(what, f"trimmed to {text}"):
-            return None
-    return Span(type_, first, last + 1)
-
-
-def _nearest(touched: list[int], offsets: Offsets, start: int, end: int) -> tuple[int, int]:
-    """(first, last) of the words that a mark covers at least half of, or else the one that it covers most of."""
-    shares = {word: _share(offsets[word], start, end) for word in touched}
-    kept = [word for word in touched if 2 * shares[word] >= 1] or [max(touched, key=shares.__getitem__)]
-    return kept[0], kept[-1]
+        what = f"{named} cuts {shorten(text[offsets[first][0] : offsets[last][1]])}"
+        shares = {i: _share(offsets[i], start, end) for i in touched}
+        kept = [i for i in touched if 2 * shares[i] >= 1] or [max(touched, key=shares.__getitem__)]
+        first, last = kept[0], kept[-1]
+        changes.append((what, f"trimmed to {shorten(text[offsets[first][0] : offsets[last][1]])}"))
+    return Span(type_, first, last + 1), changes
 
 
 def _share(word: tuple[int, int], start: int, end: int) -> float:
@@ -161,8 +156,8 @@ def _share(word: tuple[int, int], start: int, end: int) -> float:
     return (min(word[1], end) - max(word[0], start)) / (word[1] - word[0])
 
 
-def _named(record: Annotated, mark: Mark) -> str:
-    return f"{mark.type} {shorten(record.text[mark.start : mark.end])}"
+def _named(text: str, mark: Mark) -> str:
+    return f"{mark.type} {shorten(text[mark.start : mark.end])}"
 
 
 def mark_of(text: str, start: Any, end: Any, type_: Any, source: Source | None = None) -> Mark:

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sequst.corpus.formats.annotated import Annotated, Misfit, mark_of, sentences_of
+from sequst.corpus.formats.annotated import Annotated, Misfit, mark_of, marks_of, sentences_of
 from sequst.corpus.formats.columns import SEPARATORS
 from sequst.corpus.formats.records import Ids, each, is_small
 from sequst.corpus.formats.registry import Request
 from sequst.corpus.sentence import Sentence, Source
-from sequst.corpus.tags import spans
 from sequst.errors import Malformed, shorten
 from sequst.extras import needed
 from sequst.files import write_bytes
@@ -53,37 +52,16 @@ def _annotated(doc: Any, number: int, place: Source, ids: Ids) -> Annotated:
 
 
 def write(path: Path, sentences: Sequence[Sentence]) -> None:
+    """The words are tokens, and so is white space between them but a single space, which belongs to the word before it."""
     tokens, vocab = needed("spacy.tokens", "spacy"), needed("spacy.vocab", "spacy").Vocab()
     docs = tokens.DocBin(attrs=["ENT_IOB", "ENT_TYPE"], store_user_data=True)
     for sentence in sentences:
-        docs.add(_doc(sentence, tokens, vocab))
+        text, marks = marks_of(sentence)
+        words, spaces = needed("spacy.util", "spacy").get_words_and_spaces(sentence.words, text)
+        doc = tokens.Doc(vocab, words=words, spaces=spaces)
+        if sentence.id is not None:
+            doc.user_data["id"] = sentence.id if is_small(sentence.id) else str(sentence.id)
+        if sentence.tags is not None:
+            doc.set_ents([doc.char_span(mark.start, mark.end, label=mark.type) for mark in marks])
+        docs.add(doc)
     write_bytes(path, docs.to_bytes(), "nothing half-written was left behind")
-
-
-def _doc(sentence: Sentence, tokens: Any, vocab: Any) -> Any:
-    """The words, and a token for every white space between them but a single space, which belongs to the word before it."""
-    text, offsets = sentence.as_text()
-    words: list[str] = []
-    spaces: list[bool] = []
-    places: list[int] = []  # of every word among the tokens
-    at = 0
-    for start, end in (*offsets, (len(text), len(text))):
-        between = text[at:start]
-        if between and words:
-            spaces[-1] = between[0] == " "
-            between = between.removeprefix(" ")
-        if between:
-            words.append(between)
-            spaces.append(False)
-        if start < end:
-            places.append(len(words))
-            words.append(text[start:end])
-            spaces.append(False)
-        at = end
-    doc = tokens.Doc(vocab, words=words, spaces=spaces)
-    if sentence.id is not None:
-        doc.user_data["id"] = sentence.id if is_small(sentence.id) else str(sentence.id)
-    if sentence.tags is not None:
-        found = spans(sentence.tags)
-        doc.set_ents([tokens.Span(doc, places[s.start], places[s.end - 1] + 1, label=s.type) for s in found])
-    return doc
