@@ -12,7 +12,7 @@ from typing import Any
 
 from sequst.corpus.counts import count_types
 from sequst.corpus.formats.detect import open_input
-from sequst.corpus.formats.read import hide_tags, read_file
+from sequst.corpus.formats.read import read_file
 from sequst.corpus.formats.registry import TagUse, place_and_split
 from sequst.corpus.overlap import drop_overlap, overlap_messages, shared
 from sequst.corpus.sentence import Sentence
@@ -126,7 +126,8 @@ def load_data(files: Files, settings: Settings) -> Data:
         notes.append(f"type {type_} is in the dev set but never labelled: it cannot be learnt, and counts as missed")
     way_out = DROP if files.dev is not None else "--dev-shots leaves copies of a sentence out"
     notes += overlap_warning(labeled, dev, f"dev set too: it chooses badly which weights to keep; {way_out}")
-    unlabeled, hidden = hide_tags(parts.get("unlabeled", []))
+    pool = parts.get("unlabeled", [])
+    unlabeled, hidden = [sentence.without_tags() for sentence in pool], [sentence.tags for sentence in pool]
     return Data(labeled, dev, unlabeled, hidden, policy, notes)
 
 

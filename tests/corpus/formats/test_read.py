@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -233,3 +234,13 @@ def test_streaming_stops_at_the_first_malformed_line(write: Write) -> None:
     assert next(sentences).words == ("a",)
     with pytest.raises(DataError, match=":2:"):
         next(sentences)
+
+
+def test_modules_of_other_formats_are_not_imported(write: Write) -> None:
+    path, text = write("a.conll", "Anna\tB-PER\n"), write("a.txt", "Anna sings\n")
+    code = (
+        "import sys; from sequst.corpus.formats.read import read; read(sys.argv[1]); read(sys.argv[2]); "
+        "print(*sorted(name for name in sys.modules if name.startswith('sequst.corpus.formats.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, path, text], capture_output=True, text=True, check=True)
+    assert [name.rpartition(".")[2] for name in done.stdout.split()] == ["columns", "detect", "plain", "read", "registry"]

@@ -7,7 +7,7 @@ passes on the code points of what was uploaded. No file says which, so the offse
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -41,9 +41,9 @@ class Record:
     id: Any
     words: Offsets | None = None
     """The tool's own words."""
-    answers: tuple[list[Given], ...] = ()
+    answers: Sequence[list[Given]] = ()
     """The spans of each answer; none where nobody has answered yet."""
-    lost: tuple[tuple[str, str], ...] | list[tuple[str, str]] = ()
+    lost: Sequence[tuple[str, str]] = ()
     """What else there is, and what is done with it."""
     left_out: bool = False
     """Whether the text is left out too."""
@@ -54,11 +54,11 @@ class Record:
         return not self.text.isascii() and max(self.text) > LAST_OF_ONE_UNIT
 
 
-Object = dict[str, Any]
-
-
 def sentences_with_answers(
-    objects: Iterable[tuple[Source, Object]], read: Callable[[Object, bool], Record], request: Request, units_by: str = ""
+    objects: Iterable[tuple[Source, dict[str, Any]]],
+    read: Callable[[dict[str, Any], bool], Record],
+    request: Request,
+    units_by: str = "",
 ) -> Iterator[Sentence]:
     """The sentences of objects, whose ids must differ. `read` is told whether tags are wanted.
 
@@ -66,7 +66,7 @@ def sentences_with_answers(
     """
     ids, with_tags = Ids(), request.tag_use != "ignored"
 
-    def record(found: Object, number: int, place: Source) -> tuple[Source, tuple[Record, str | int]]:
+    def record(found: dict[str, Any], number: int, place: Source) -> tuple[Source, tuple[Record, str | int]]:
         record = read(found, with_tags)
         return place, (record, ids.of(record.id, number, place))
 

@@ -37,7 +37,7 @@ def _record(found: dict[str, Any], with_tags: bool) -> Record:
     if not done and found.get("suggestions"):
         lost.append(("suggestions that nobody has looked at", "left out"))
     text = the_text(found, "fields", _SHAPES)
-    return Record(text, found.get("id"), answers=tuple(done), lost=lost, called="responses")
+    return Record(text, found.get("id"), answers=done, lost=lost, called="responses")
 
 
 def _responses(record: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

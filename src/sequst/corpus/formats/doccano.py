@@ -26,7 +26,7 @@ def _record(found: dict[str, Any], with_tags: bool) -> Record:
         return Record(text, id_)
     items = [_given(item) for value in labelled for item in (value if isinstance(value, list) else [value])]
     relations = list_of(found.get("relations") or [], "relations")
-    return Record(text, id_, answers=(items,), lost=[("a relation", "left out")] * len(relations))
+    return Record(text, id_, answers=[items], lost=[("a relation", "left out")] * len(relations))
 
 
 def _given(item: Any) -> Given:

@@ -13,7 +13,7 @@ from typing import Any
 
 from sequst.corpus.formats.annotated import sentences_of
 from sequst.corpus.formats.records import each, id_of, is_small, words_with_tags
-from sequst.corpus.formats.registry import FORMATS, Layout, Request, place_and_split
+from sequst.corpus.formats.registry import SAVED, Layout, Request, place_and_split
 from sequst.corpus.sentence import Sentence, Source
 from sequst.corpus.tags import types_of
 from sequst.errors import UsageError
@@ -58,7 +58,7 @@ def _load(request: Request) -> Any:
         if path.is_file():
             parquet, arrow = needed("pyarrow.parquet", "datasets"), needed("pyarrow", "datasets")
             return datasets.Dataset(parquet.read_table(arrow.BufferReader(source.data(request.report))))
-        if any((path / saved).is_file() for saved in FORMATS["datasets"].in_folder):
+        if any((path / saved).is_file() for saved in SAVED):
             loaded = datasets.load_from_disk(name)
         else:
             place, _, configuration = (name, "", "") if path.exists() else name.partition(":")

@@ -50,7 +50,7 @@ def _record(task: dict[str, Any], with_tags: bool, by_data: bool) -> Record:
             done.append([given for given in regions if given is not None])
     if not done and task.get("predictions"):
         lost.append(("predictions that nobody has looked at", "left out"))
-    return Record(text, id_, answers=tuple(done), lost=lost)
+    return Record(text, id_, answers=done, lost=lost)
 
 
 def _given(region: Any, lost: list[tuple[str, str]]) -> Given | None:

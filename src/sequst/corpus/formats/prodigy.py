@@ -39,7 +39,7 @@ def _record(found: dict[str, Any], with_tags: bool) -> Record:
         return replace(record, lost=[("predictions that nobody has looked at", "left out")])
     given = [_given(item, words) for item in list_of(found.get("spans") or [], "spans")]
     relations = list_of(found.get("relations") or [], "relations")
-    return replace(record, answers=(given,), lost=[("a relation", "left out")] * len(relations))
+    return replace(record, answers=[given], lost=[("a relation", "left out")] * len(relations))
 
 
 def _tokens(given: list[Any], text: str) -> Offsets:

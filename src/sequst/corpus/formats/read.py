@@ -77,7 +77,7 @@ def read_file(
 def _read_tagged(format: str, request: Request) -> tuple[list[Sentence], Scheme | None, list[Problem]]:
     """(sentences with IOB2 tags, the scheme they were written in, malformed places by line)."""
     problems: list[Problem] = []
-    sentences = list(_sentences(format, replace(request, report=problems.append)))
+    sentences = list(FORMATS[format].read(replace(request, report=problems.append)))
     tagged = [sentence.tags for sentence in sentences if sentence.tags]
     scheme = detect_scheme(tagged) if tagged else None
     if scheme is not None:
@@ -94,12 +94,7 @@ def read(
 
 def stream(source: Input, how: Guess) -> Iterator[Sentence]:
     """Sentences without tags, one at a time, for files larger than memory; stops at the first malformed place."""
-    return _sentences(how.format, Request(source, how.layout, "ignored"))
-
-
-def _sentences(format: str, request: Request) -> Iterator[Sentence]:
-    sentences: Iterator[Sentence] = FORMATS[format].load().read(request)
-    return sentences
+    return FORMATS[how.format].read(Request(source, how.layout, "ignored"))
 
 
 def _turn(sentences: list[Sentence], scheme: Scheme, report: Report) -> list[Sentence]:
@@ -115,8 +110,3 @@ def _turn(sentences: list[Sentence], scheme: Scheme, report: Report) -> list[Sen
                 sentence = replace(sentence, tags=to_iob2(sentence.tags, scheme))
             turned.append(sentence)
     return turned
-
-
-def hide_tags(sentences: list[Sentence]) -> tuple[list[Sentence], list[tuple[str, ...] | None]]:
-    """(sentences without tags, their tags apart): training gets the first, diagnosis alone the second."""
-    return [s.without_tags() for s in sentences], [s.tags for s in sentences]

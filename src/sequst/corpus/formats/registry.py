@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -13,11 +13,14 @@ from sequst.inputs import Input, Report
 
 if TYPE_CHECKING:
     from sequst.corpus.formats.annotated import Misfit
+    from sequst.corpus.sentence import Sentence
 
 TagUse = Literal["required", "optional", "hidden", "ignored"]
 """Labelled files need tags and other files may have them; those of unlabelled files are for diagnosis alone, so that invalid
 ones are dropped with a note; `predict` does not look at them."""
 
+SAVED = ("dataset_info.json", "dataset_dict.json")
+"""One of these is in a folder that a dataset was saved to."""
 CUT = "words as they were cut"
 OTHER_CUT = "texts of words that we would cut in another way"
 
@@ -41,6 +44,10 @@ class Format(NamedTuple):
     def load(self) -> Any:
         return importlib.import_module(f"sequst.corpus.formats.{self.module}")
 
+    def read(self, request: Request) -> Iterator[Sentence]:
+        sentences: Iterator[Sentence] = self.load().read(request)
+        return sentences
+
 
 FORMATS = {
     "conll": Format("columns", (".conll", ".bio", ".tsv"), lacks=("ids", "texts")),
@@ -52,7 +59,7 @@ FORMATS = {
     "argilla": Format("argilla", lacks=(CUT,), tasks="list"),
     "spacy": Format("docbin", (".spacy",)),
     "brat": Format("brat", (".ann",), ("**/*.ann",), lacks=(CUT,)),
-    "datasets": Format("huggingface", (".parquet",), ("dataset_info.json", "dataset_dict.json", "**/*.parquet"), ("texts",)),
+    "datasets": Format("huggingface", (".parquet",), (*SAVED, "**/*.parquet"), ("texts",)),
 }
 TASKS = tuple(name for name, format in FORMATS.items() if format.tasks)
 """What annotation tools import as JSON."""
