@@ -7,6 +7,7 @@ passes on the code points of what was uploaded. No file says which, so the offse
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -64,27 +65,20 @@ def sentences_with_answers(
 
     With `units_by`, what may count UTF-16 units, all are looked at before the first sentence is given.
     """
-    ids, with_tags = Ids(), request.tag_use != "ignored"
-
-    def record(found: dict[str, Any], number: int, place: Source) -> tuple[Source, tuple[Record, str | int]]:
-        record = read(found, with_tags)
-        return place, (record, ids.of(record.id, number, place))
-
-    records: Iterable[tuple[Source, tuple[Record, str | int]]] = each(objects, record, request.report)
+    with_tags = request.tag_use != "ignored"
+    records: Iterable[tuple[Source, Record]]
+    records = each(objects, lambda found, _, place: (place, read(found, with_tags)), request.report)
     utf16 = False
     if units_by and with_tags:
         records = list(records)
-        utf16 = _counts_utf16([found for _, (found, _) in records], units_by, request)
-
-    def annotated(found: tuple[Record, str | int], _: int, place: Source) -> Annotated:
-        return _annotated(*found, place, utf16)
-
+        utf16 = _counts_utf16([record for _, record in records], units_by, request)
+    annotated = functools.partial(_annotated, ids=Ids(), utf16=utf16)
     return sentences_of(each(records, annotated, request.report), request)
 
 
-def _annotated(record: Record, id_: str | int, place: Source, utf16: bool) -> Annotated:
+def _annotated(record: Record, number: int, place: Source, ids: Ids, utf16: bool) -> Annotated:
     """The record with the marks of its first answer."""
-    lost = list(record.lost)
+    id_, lost = ids.of(record.id, number, place), list(record.lost)
     answers = [[_mark(record, given, utf16) for given in answer] for answer in record.answers]
     if any(set(marks) != set(answers[0]) for marks in answers):
         lost.append((f"{len(answers)} {record.called} that differ", "the first is kept"))
