@@ -26,7 +26,7 @@ import common
 import torch
 import transformers
 
-from sequst.corpus.formats.write import jsonl_line
+from sequst.corpus.formats.jsonl import jsonl_line
 from sequst.corpus.generated import generate
 from sequst.tagger.tagger import Tagger, labels_of
 
@@ -60,7 +60,7 @@ def write_sentences(path: Path, count: int) -> None:
     with path.open("w", encoding="utf-8") as file:
         for start in range(0, count, STEP):
             some = generate(seed=start, pool=min(STEP, count - start), test=0).pool
-            file.writelines(jsonl_line(sentence.without_tags()) + "\n" for sentence in some)
+            file.writelines(jsonl_line(sentence.without_tags()) for sentence in some)
 
 
 def run_verb(verb: str, model: Path, source: Path, passes: int) -> tuple[float, list[tuple[float, float]]]:

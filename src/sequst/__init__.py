@@ -13,8 +13,8 @@ from sequst.version import __version__
 _PLACES = {
     "Sentence": "sequst.corpus.sentence",
     "read": "sequst.corpus.formats.read",
-    "write_conll": "sequst.corpus.formats.write",
-    "write_jsonl": "sequst.corpus.formats.write",
+    "write_conll": "sequst.corpus.formats.columns",
+    "write_jsonl": "sequst.corpus.formats.jsonl",
     "sample": "sequst.corpus.sampling",
     "Split": "sequst.corpus.sampling",
     "generate": "sequst.corpus.generated",
@@ -65,8 +65,9 @@ if TYPE_CHECKING:
     from sequst.annotation.next import choose_next
     from sequst.annotation.suspects import find_suspects
     from sequst.api import resume, train
+    from sequst.corpus.formats.columns import write_conll
+    from sequst.corpus.formats.jsonl import write_jsonl
     from sequst.corpus.formats.read import read
-    from sequst.corpus.formats.write import write_conll, write_jsonl
     from sequst.corpus.generated import generate
     from sequst.corpus.sampling import Split, sample
     from sequst.corpus.sentence import Sentence

@@ -46,6 +46,13 @@ def place(file: str, number: int, unit: Unit) -> str:
     return f"{file}:{number}" if unit == "line" else f"{file}, record {number}"
 
 
+class Malformed(Exception):
+    """A piece of input that cannot be read; whoever reads it knows where it stands."""
+
+    def __init__(self, found: str, expected: str) -> None:
+        self.found, self.expected = found, expected
+
+
 class DataError(SequstError):
     """Input that cannot be read as what it is meant to be; `problems` lists every place."""
 

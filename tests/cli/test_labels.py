@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from sequst.corpus.formats.brat import write_brat
+from sequst.corpus.formats.columns import write_conll
 from sequst.corpus.formats.read import read
-from sequst.corpus.formats.write import write_conll, write_sentences
+from sequst.corpus.formats.write import write_sentences
 from sequst.corpus.generated import generate
 from sequst.tagger.tagger import Tagger, labels_of
 
@@ -81,7 +81,7 @@ def test_next_chooses_nothing_that_is_labelled(model: Path, write: Write, tmp_pa
 
 
 def test_next_chooses_from_a_folder_of_an_annotation_tool(model: Path, tmp_path: Path, sequst: Cli) -> None:
-    write_brat(tmp_path / "documents", generate().test[:5])
+    write_sentences(tmp_path / "documents", "brat", generate().test[:5])
     done = sequst("next", model, tmp_path / "documents", "--strategy=random", "--count=3", "--output", tmp_path / "next.jsonl")
     assert done.returncode == 0, done.stderr
     assert {s.words for s in read(tmp_path / "next.jsonl")} < {s.words for s in read(tmp_path / "documents")}

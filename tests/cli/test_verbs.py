@@ -174,7 +174,7 @@ def test_predict_into_a_closed_pipe(model: Path, write: Write) -> None:
 
 
 def test_evaluate(model: Path, split: Split, tmp_path: Path, sequst: Cli) -> None:
-    from sequst.corpus.formats.write import write_conll
+    from sequst.corpus.formats.columns import write_conll
 
     write_conll(tmp_path / "dev.conll", split.dev)
     done = sequst("evaluate", model, tmp_path / "dev.conll", "--json")

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sequst.corpus.formats.detect import FORMATS
 from sequst.corpus.formats.read import read
+from sequst.corpus.formats.registry import FORMATS
 
 REPOSITORY = Path(__file__).parent.parent.parent
 PAGE = (REPOSITORY / "docs/how-to/use-your-annotation-tool.md").read_text(encoding="utf-8")
@@ -29,5 +29,5 @@ def test_the_commands_run_as_they_stand(tmp_path: Path) -> None:
 def test_every_format_is_in_the_docs() -> None:
     page = (REPOSITORY / "docs/reference/formats.md").read_text(encoding="utf-8")
     for name in FORMATS:
-        assert f"`{name}`" in PAGE or name == "auto"
+        assert f"`{name}`" in PAGE
         assert f"`{name}`" in page

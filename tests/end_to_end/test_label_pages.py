@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import sequst as package
+from sequst.corpus.formats.columns import write_conll
 from sequst.corpus.formats.convert import convert
-from sequst.corpus.formats.write import write_conll
 from sequst.corpus.generated import generate
 from sequst.tagger.tagger import Tagger, labels_of
 

@@ -16,7 +16,8 @@ import pytest
 import torch
 
 from sequst import api as running
-from sequst.corpus.formats.write import write_conll, write_sentences
+from sequst.corpus.formats.columns import write_conll
+from sequst.corpus.formats.write import write_sentences
 from sequst.corpus.generated import generate
 from sequst.corpus.sampling import sample
 from sequst.experiments.cells import Cell

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sequst.corpus.formats.write import write_conll
+from sequst.corpus.formats.columns import write_conll
 from sequst.corpus.generated import generate
 
 

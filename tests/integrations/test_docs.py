@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sequst.corpus.formats.write import write_conll
+from sequst.corpus.formats.columns import write_conll
 from sequst.corpus.generated import generate
 from sequst.tagger.tagger import Tagger
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import sequst
-from sequst.corpus.formats.write import write_conll
+from sequst.corpus.formats.columns import write_conll
 from sequst.corpus.sampling import Split
 from sequst.corpus.sentence import Sentence
 from sequst.errors import UsageError

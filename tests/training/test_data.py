@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sequst.corpus.counts import count_types
-from sequst.corpus.formats.write import write_jsonl
+from sequst.corpus.formats.jsonl import write_jsonl
 from sequst.corpus.generated import generate
 from sequst.corpus.sampling import sample
 from sequst.errors import SequstError, UsageError

@@ -8,7 +8,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 
 from sequst.annotation.next import Chosen
-from sequst.corpus.formats.write import TASKS, tasks
+from sequst.corpus.formats.registry import TASKS
+from sequst.corpus.formats.write import tasks
 from sequst.corpus.sentence import Sentence
 from sequst.errors import UsageError
 

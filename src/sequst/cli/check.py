@@ -33,6 +33,7 @@ def check(
       sequst check --labeled labeled.conll --unlabeled raw.txt
     """
     import dataclasses
+    import functools
     import json
 
     from sequst.cli.console import results
@@ -42,15 +43,14 @@ def check(
     from sequst.inputs import require_one_stdin
 
     require_one_stdin((labeled, unlabeled, dev, test))
-
     folder = None if output is None else require_free(output, "--output")
-    columns = {"word_column": word_column, "tag_column": tag_column}
-    readings = {"labeled": read_file(labeled, format=labeled_format, **columns)}  # type: ignore[arg-type]
+    read = functools.partial(read_file, word_column=word_column, tag_column=tag_column)
+    readings = {"labeled": read(labeled, format=labeled_format)}
     if unlabeled is not None:
-        readings["unlabeled"] = read_file(unlabeled, format=unlabeled_format, tag_use="hidden", **columns)  # type: ignore[arg-type]
+        readings["unlabeled"] = read(unlabeled, format=unlabeled_format, tag_use="hidden")
     for role, path in (("dev", dev), ("test", test)):
         if path is not None:
-            readings[role] = read_file(path, format=labeled_format, **columns)  # type: ignore[arg-type]
+            readings[role] = read(path, format=labeled_format)
     dropped: list[checking.Finding] = []
     if drop_overlap:
         readings, dropped = checking.without_overlap(readings)

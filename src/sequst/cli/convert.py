@@ -4,13 +4,13 @@ from typing import Annotated
 
 import typer
 
-from sequst.cli.options import TOOLS_HELP, TagColumn, WordColumn
+from sequst.cli.options import FORMATS_HELP, TagColumn, WordColumn
 
 
 def convert(
     input: Annotated[str, typer.Argument(help="File or folder to read; - is standard input.")],
     output: Annotated[str, typer.Argument(help="File or folder to write; whole or not at all.")],
-    from_: Annotated[str, typer.Option("--from", help=f"Format of the input: {TOOLS_HELP}, or auto.")] = "auto",
+    from_: Annotated[str, typer.Option("--from", help=f"Format of the input: {FORMATS_HELP}, or auto.")] = "auto",
     to: Annotated[str, typer.Option("--to", help="Format of the output; auto goes by the extension.")] = "auto",
     on_conflict: Annotated[
         str,
@@ -29,12 +29,11 @@ def convert(
       sequst convert export.json labeled.conll
     """
     from sequst.cli.console import note, results
+    from sequst.corpus.counts import count_types
     from sequst.corpus.formats import convert as converting
-    from sequst.corpus.formats.annotated import require_policy
 
-    policy = require_policy(on_conflict, "--on-conflict")
     done = converting.convert(
-        input, output, from_=from_, to=to, on_conflict=policy, word_column=word_column, tag_column=tag_column
+        input, output, from_=from_, to=to, on_conflict=on_conflict, word_column=word_column, tag_column=tag_column
     )
     for line in (*done.reading.notes, *map(str, done.misfits)):
         note(line)
@@ -43,4 +42,5 @@ def convert(
     if done.left_out:
         note(f"{output}: {done.left_out} left out, for which {done.written.format} has no place")
     left = f"; did not fit: {len(done.misfits)}" if done.misfits else ""
-    results.print(f"{len(done.sentences):,} sentences, {done.entities:,} entities written to {output}{left}")
+    entities = count_types(done.sentences).mentions.total()
+    results.print(f"{len(done.sentences):,} sentences, {entities:,} entities written to {output}{left}")

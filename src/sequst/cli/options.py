@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sequst.corpus.formats.registry import FORMATS
 from sequst.training.configure import describe
 
 
@@ -15,8 +16,8 @@ def setting(name: str) -> Any:
     return typer.Option(help=f"{found.help} [default: {found.default}]")
 
 
-TOOLS_HELP = "conll, jsonl, text, labelstudio, doccano, prodigy, argilla, spacy, brat, datasets"
-FORMAT_HELP = f"{TOOLS_HELP}, or auto: by the extension, for .txt by content."
+FORMATS_HELP = ", ".join(FORMATS)
+FORMAT_HELP = f"{FORMATS_HELP}, or auto: by the extension, for .txt by content."
 
 InputFormat = Annotated[str, typer.Option("--input-format", help=f"Format of the input: {FORMAT_HELP}")]
 WordColumn = Annotated[

@@ -45,7 +45,7 @@ def predict(
     from sequst.cli.progress import make_progress
     from sequst.corpus.formats.detect import guess, open_input
     from sequst.corpus.formats.read import stream
-    from sequst.corpus.formats.write import TASKS
+    from sequst.corpus.formats.registry import TASKS
     from sequst.errors import UsageError, nearest
     from sequst.files import atomic_text, explained, require_writable
 
@@ -89,7 +89,9 @@ def _pieces(format: str, predictions: Iterable[Prediction], advance: Callable[[]
     import dataclasses
     import json
 
-    from sequst.corpus.formats.write import TASKS, conll_block, tasks
+    from sequst.corpus.formats.columns import conll_block
+    from sequst.corpus.formats.registry import TASKS
+    from sequst.corpus.formats.write import tasks
 
     def scored() -> Iterator[tuple[Sentence, list[float]]]:
         for prediction in predictions:

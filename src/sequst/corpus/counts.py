@@ -17,12 +17,17 @@ class TypeCounts(NamedTuple):
     sentences: Counter[str]
 
 
+def mentions_in(sentence: Sentence) -> Counter[str]:
+    """The types of its entities, and how often each is there."""
+    return Counter(span.type for span in spans(sentence.tags or ()))
+
+
 def count_types(sentences: Iterable[Sentence]) -> TypeCounts:
     counts = TypeCounts(Counter(), Counter())
     for sentence in sentences:
-        found = [span.type for span in spans(sentence.tags or ())]
+        found = mentions_in(sentence)
         counts.mentions.update(found)
-        counts.sentences.update(set(found))
+        counts.sentences.update(found.keys())
     return counts
 
 

@@ -6,8 +6,8 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 
+from sequst.corpus.counts import mentions_in
 from sequst.corpus.sentence import Sentence
-from sequst.corpus.tags import spans
 from sequst.errors import SequstError, UsageError
 
 
@@ -24,7 +24,7 @@ def fold_of(sentences: Sequence[Sentence], folds: int, seed: int) -> list[int]:
         copies.setdefault(sentence.words, []).append(place)
     if len(copies) < folds:
         raise SequstError(f"{len(copies)} different sentences are too few for {folds} folds; label more, or use fewer folds")
-    found = [Counter(span.type for span in spans(sentence.tags or ())) for sentence in sentences]
+    found = [mentions_in(sentence) for sentence in sentences]
     all_of: Counter[str] = sum(found, Counter())
     groups = list(copies.values())
     random.Random(seed).shuffle(groups)

@@ -111,11 +111,8 @@ def generate(seed: int = 12, pool: int = 600, test: int = 300) -> Generated:
         words, tags = _draw(rng, unseen=True)
         if words not in known:
             unseen.append((words, tags))
-    return Generated(_sentences(drawn), _sentences(unseen))
-
-
-def _sentences(drawn: list[tuple[Words, Words]]) -> list[Sentence]:
-    return [Sentence(words, tags, number) for number, (words, tags) in enumerate(drawn, 1)]
+    parts = ([Sentence(words, tags, number) for number, (words, tags) in enumerate(part, 1)] for part in (drawn, unseen))
+    return Generated(*parts)
 
 
 def _draw(rng: random.Random, unseen: bool) -> tuple[Words, Words]:

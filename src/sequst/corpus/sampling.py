@@ -7,17 +7,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from sequst.corpus.counts import count_types, count_words
-from sequst.corpus.formats.write import write_conll
+from sequst.corpus.counts import count_types, count_words, mentions_in
+from sequst.corpus.formats.columns import write_conll
 from sequst.corpus.sentence import Sentence
-from sequst.corpus.tags import spans
 from sequst.errors import SequstError, UsageError, nearest
 from sequst.files import atomic_folder, write_json
 
-Sampler = Literal["sentences", "mentions"]
-SAMPLERS: tuple[Sampler, ...] = ("sentences", "mentions")
+SAMPLERS = ("sentences", "mentions")
 
 
 @dataclass(frozen=True)
@@ -28,27 +26,23 @@ class Split:
     dev: list[Sentence]
     unlabeled: list[Sentence]
     shots: int
-    sampler: Sampler
+    sampler: str
     seed: int
     short: dict[str, str] = field(default_factory=dict)
     """Types that could not give K to both sets, and what each got."""
 
     def summary(self) -> dict[str, Any]:
-        parts = {"labeled": self.labeled, "dev": self.dev, "unlabeled": self.unlabeled}
-        return {
-            "shots": self.shots,
-            "sampler": self.sampler,
-            "seed": self.seed,
-            "short_types": self.short,
-            **{name: _counts(part) for name, part in parts.items()},
-        }
+        how = {"shots": self.shots, "sampler": self.sampler, "seed": self.seed, "short_types": self.short}
+        return {**how, **{name: _counts(part) for name, part in self._parts().items()}}
+
+    def _parts(self) -> dict[str, list[Sentence]]:
+        return {"labeled": self.labeled, "dev": self.dev, "unlabeled": self.unlabeled}
 
     def save(self, folder: str | Path) -> None:
         """labeled.conll, dev.conll, unlabeled.conll and summary.json, all or nothing."""
         with atomic_folder(folder) as temporary:
-            write_conll(temporary / "labeled.conll", self.labeled)
-            write_conll(temporary / "dev.conll", self.dev)
-            write_conll(temporary / "unlabeled.conll", self.unlabeled)
+            for name, sentences in self._parts().items():
+                write_conll(temporary / f"{name}.conll", sentences)
             write_json(temporary / "summary.json", self.summary())
 
 
@@ -84,77 +78,71 @@ def sample(sentences: Sequence[Sentence], shots: int, *, sampler: str = "sentenc
     draw = _Draw(sentences, random.Random(seed))
     short: dict[str, str] = {}
     for type_ in sorted(counts.mentions, key=lambda t: (counts.sentences[t], t)):
-        got = (draw.sentences if sampler == "sentences" else draw.mentions)(type_, shots)
-        if min(got) < shots:
-            short[type_] = f"{got[0]} labelled, {got[1]} dev {sampler} of {shots}"
-    rest = [s for i, s in enumerate(sentences) if i not in draw.taken]
-    labeled, dev = ([sentences[i] for i in indices] for indices in (draw.labeled, draw.dev))
-    return Split(labeled, dev, rest, shots, "sentences" if sampler == "sentences" else "mentions", seed, short)
+        labeled, dev = draw.of_type(type_, shots, sampler == "mentions")
+        if min(labeled, dev) < shots:
+            short[type_] = f"{labeled} labelled, {dev} dev {sampler} of {shots}"
+    taken = {*draw.parts[0], *draw.parts[1]}
+    rest = [sentence for i, sentence in enumerate(sentences) if i not in taken]
+    labelled, dev_set = ([sentences[i] for i in part] for part in draw.parts)
+    return Split(labelled, dev_set, rest, shots, sampler, seed, short)
+
+
+class _Draw:
+    """What has been drawn so far, as places of sentences: a labelled set and a dev set."""
+
+    def __init__(self, sentences: Sequence[Sentence], rng: random.Random) -> None:
+        self.parts: tuple[list[int], list[int]] = ([], [])
+        self._all, self._rng = sentences, rng
+        self._taken: set[tuple[str, ...]] = set()
+        self._found = [mentions_in(sentence) for sentence in sentences]
+
+    def of_type(self, type_: str, shots: int, by_mentions: bool) -> tuple[int, int]:
+        """(labelled, dev) shots of the type: sentences drawn for it, or its mentions that are there now."""
+
+        def count(place: int) -> int:
+            return self._found[place][type_] if by_mentions else 1
+
+        have = [sum(map(count, part)) if by_mentions else 0 for part in self.parts]
+        candidates = self._candidates(type_)
+        available = sum(have) + sum(map(count, candidates))
+        goals = min(shots, (available + 1) // 2), min(shots, available // 2)
+        for place in candidates:
+            part = 0 if have[0] < goals[0] else 1
+            if have[part] >= goals[part]:
+                break
+            self.parts[part].append(place)
+            self._taken.add(self._all[place].words)
+            have[part] += count(place)
+        return have[0], have[1]
+
+    def _candidates(self, type_: str) -> list[int]:
+        """Sentences with the type, shuffled, none with the words of another or of one already taken."""
+        drawn = {*self.parts[0], *self.parts[1]}
+        order = [i for i, found in enumerate(self._found) if found[type_] and i not in drawn]
+        self._rng.shuffle(order)
+        first = {self._all[i].words: i for i in reversed(order) if self._all[i].words not in self._taken}
+        return [i for i in order if first.get(self._all[i].words) == i]
 
 
 def sample_dev(sentences: Sequence[Sentence], shots: int, seed: int) -> tuple[list[int], dict[str, int]]:
     """(places of the dev sentences, types of which fewer were found and how many): K sentences of every type, the rarest first,
     without taking more than half of the sentences of any type. Sentences with the same words count once."""
     rng = random.Random(seed)
-    found: dict[tuple[str, ...], tuple[int, set[str]]] = {}
-    for i, sentence in enumerate(sentences):  # all copies of a sentence go with it, and what any of them holds
-        _, types = found.setdefault(sentence.words, (i, set()))
-        types.update(span.type for span in spans(sentence.tags or ()))
-    there = Counter(type_ for _, types in found.values() for type_ in types)
+    types_of: dict[tuple[str, ...], set[str]] = {}
+    places: dict[tuple[str, ...], int] = {}
+    for place, sentence in enumerate(sentences):  # all copies of a sentence go with it, and what any of them holds
+        places.setdefault(sentence.words, place)
+        types_of.setdefault(sentence.words, set()).update(mentions_in(sentence))
+    there: Counter[str] = Counter()
+    for types in types_of.values():
+        there.update(types)
     taken: Counter[str] = Counter()
-    chosen: list[int] = []
+    chosen: list[tuple[str, ...]] = []
     for type_ in sorted(there, key=lambda t: (there[t], t)):
-        candidates = [(i, types) for i, types in found.values() if type_ in types and i not in chosen]
+        candidates = [words for words, types in types_of.items() if type_ in types and words not in chosen]
         rng.shuffle(candidates)
-        for i, types in candidates:
-            if taken[type_] < shots and all(2 * (taken[t] + 1) <= there[t] for t in types):
-                chosen.append(i)
-                taken.update(types)
-    return sorted(chosen), {type_: taken[type_] for type_ in sorted(there) if taken[type_] < shots}
-
-
-class _Draw:
-    """The state of one draw: what has been taken for the labelled set and for the dev set."""
-
-    def __init__(self, sentences: Sequence[Sentence], rng: random.Random) -> None:
-        self.labeled: list[int] = []
-        self.dev: list[int] = []
-        self.taken: set[int] = set()
-        self._all, self._rng = sentences, rng
-        self._words_taken: set[tuple[str, ...]] = set()
-        self._found = [Counter(span.type for span in spans(s.tags or ())) for s in sentences]
-
-    def _candidates(self, type_: str) -> list[int]:
-        """Sentences with the type, shuffled, none with the words of another or of one already taken."""
-        order = [i for i, found in enumerate(self._found) if found[type_] and i not in self.taken]
-        self._rng.shuffle(order)
-        first = {self._all[i].words: i for i in reversed(order) if self._all[i].words not in self._words_taken}
-        return [i for i in order if first.get(self._all[i].words) == i]
-
-    def _take(self, part: list[int], index: int) -> None:
-        part.append(index)
-        self.taken.add(index)
-        self._words_taken.add(self._all[index].words)
-
-    def sentences(self, type_: str, shots: int) -> tuple[int, int]:
-        """(labelled, dev) sentences drawn for the type."""
-        candidates = self._candidates(type_)
-        labeled = shots if len(candidates) >= 2 * shots else (len(candidates) + 1) // 2
-        dev = min(shots, len(candidates) - labeled)
-        for place, index in enumerate(candidates[: labeled + dev]):
-            self._take(self.labeled if place < labeled else self.dev, index)
-        return labeled, dev
-
-    def mentions(self, type_: str, shots: int) -> tuple[int, int]:
-        """(labelled, dev) mentions of the type that are there now."""
-        have = [sum(self._found[i][type_] for i in part) for part in (self.labeled, self.dev)]
-        candidates = self._candidates(type_)
-        available = sum(have) + sum(self._found[i][type_] for i in candidates)
-        goals = min(shots, (available + 1) // 2), min(shots, available // 2)
-        for index in candidates:
-            part = 0 if have[0] < goals[0] else 1
-            if have[part] >= goals[part]:
-                break
-            self._take((self.labeled, self.dev)[part], index)
-            have[part] += self._found[index][type_]
-        return have[0], have[1]
+        for words in candidates:
+            if taken[type_] < shots and all(2 * (taken[t] + 1) <= there[t] for t in types_of[words]):
+                chosen.append(words)
+                taken.update(types_of[words])
+    return sorted(places[words] for words in chosen), {t: taken[t] for t in sorted(there) if taken[t] < shots}

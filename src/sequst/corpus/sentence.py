@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
-from sequst.errors import Problem, Unit, place
+from sequst.corpus.words import split_words
+from sequst.errors import Malformed, Problem, Unit, place, shorten
 
 Offsets = tuple[tuple[int, int], ...]
+LINE_BREAKS = str.maketrans("\r\n", "  ")
+_HALVES = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +69,22 @@ class Sentence:
             offsets.append((at, at + len(word)))
             at += len(word) + 1
         return " ".join(self.words), tuple(offsets)
+
+    def is_cut_by_rule(self) -> bool:
+        """Whether our own rule cuts its text, or its words with spaces between, into these words."""
+        text, offsets = self.as_text()
+        return tuple(split_words(text)) == tuple(offsets)
+
+
+def sentence_from_text(text: str, id: str | int | None = None, source: Source | None = None) -> Sentence:
+    """The text cut into words by the rule in `words`."""
+    offsets = tuple(split_words(text))
+    return Sentence(tuple(text[start:end] for start, end in offsets), None, id, source, text, offsets)
+
+
+def require_text(text: str) -> None:
+    """JSON can escape halves of characters and NUL, which are no text."""
+    if "\0" in text:
+        raise Malformed(f"a NUL character in {shorten(text)}", "text without it")
+    if not text.isascii() and _HALVES.search(text):
+        raise Malformed(f"half a character in {shorten(text)}", "whole characters: surrogates only in pairs")

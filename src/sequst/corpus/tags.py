@@ -11,8 +11,13 @@ OUTSIDE = "O"
 Scheme = Literal["IOB1", "IOB2", "BIOES", "BILOU"]
 
 _TAG = re.compile(r"O|[BIESLU]-\S+")
-# The letters of the two closed schemes, as IOB2-like roles: begin, inside, end, single
-_ROLES = {"BIOES": {"B": "B", "I": "I", "E": "E", "S": "S"}, "BILOU": {"B": "B", "I": "I", "L": "E", "U": "S"}}
+# The letters of each scheme and what they stand for: begin, inside, end, single
+_ROLES: dict[Scheme, dict[str, str]] = {
+    "IOB1": {"B": "B", "I": "I"},
+    "IOB2": {"B": "B", "I": "I"},
+    "BIOES": {"B": "B", "I": "I", "E": "E", "S": "S"},
+    "BILOU": {"B": "B", "I": "I", "L": "E", "U": "S"},
+}
 
 
 class Span(NamedTuple):
@@ -87,45 +92,28 @@ def detect_scheme(sequences: Iterable[Sequence[str]]) -> Scheme:
 
 def violations(tags: Sequence[str], scheme: Scheme) -> list[tuple[int, str, str]]:
     """(word, found, expected) for every tag that its scheme does not allow where it stands."""
-    if scheme == "IOB1":
-        return _foreign(tags, "BI", scheme)
-    if scheme == "IOB2":
-        previous = ""
-        bad = _foreign(tags, "BI", scheme)
-        for i, tag in enumerate(tags):
-            prefix, type_ = split_tag(tag)
-            if prefix == "I" and type_ != previous:
-                bad.append((i, f"{tag} with no {type_} before it", f"B-{type_} at the start of an entity (IOB2)"))
-            previous = type_
-        return sorted(bad)
-    return _closed_violations(tags, scheme)
-
-
-def _foreign(tags: Sequence[str], letters: str, scheme: Scheme) -> list[tuple[int, str, str]]:
-    return [
-        (i, f"tag {tag}", f"O or one of {' '.join(f'{x}-' for x in letters)} ({scheme})")
-        for i, tag in enumerate(tags)
-        if tag != OUTSIDE and tag[0] not in letters
-    ]
-
-
-def _closed_violations(tags: Sequence[str], scheme: Scheme) -> list[tuple[int, str, str]]:
     roles = _ROLES[scheme]
-    bad = _foreign(tags, "".join(roles), scheme)
-    if bad:
-        return bad
-    end_letter = next(letter for letter, role in roles.items() if role == "E")
+    letters = f"O or one of {' '.join(f'{letter}-' for letter in roles)} ({scheme})"
+    foreign = [(i, f"tag {tag}", letters) for i, tag in enumerate(tags) if tag != OUTSIDE and tag[0] not in roles]
+    return foreign if foreign or scheme == "IOB1" else _broken(tags, scheme)
+
+
+def _broken(tags: Sequence[str], scheme: Scheme) -> list[tuple[int, str, str]]:
+    """The tags that cannot follow what is before them."""
+    bad: list[tuple[int, str, str]] = []
+    end = {"BIOES": "E", "BILOU": "L"}.get(scheme)
     open_type = ""
     for i, tag in enumerate([*tags, OUTSIDE]):
         prefix, type_ = split_tag(tag)
-        role = roles.get(prefix, OUTSIDE)
-        where = min(i, len(tags) - 1)
-        found = f"{tag}" if i < len(tags) else "the end of the sentence"
-        if open_type and (role not in "IE" or type_ != open_type):
-            bad.append((where, f"{found} inside an open {open_type}", f"I-{open_type} or {end_letter}-{open_type} ({scheme})"))
-        elif not open_type and role in ("I", "E"):
-            bad.append((where, f"{tag} with no B-{type_} before it", f"an entity that begins with B-{type_} ({scheme})"))
-        open_type = type_ if role in ("B", "I") else ""
+        role = _ROLES[scheme].get(prefix, OUTSIDE)
+        continues = role in "IE" and type_ == open_type
+        if end is not None and open_type and not continues:
+            found = tag if i < len(tags) else "the end of the sentence"
+            expected = f"I-{open_type} or {end}-{open_type} ({scheme})"
+            bad.append((min(i, len(tags) - 1), f"{found} inside an open {open_type}", expected))
+        elif role in "IE" and not continues:
+            bad.append((i, f"{tag} with no {type_} before it", f"B-{type_} at the start of an entity ({scheme})"))
+        open_type = type_ if role in "BI" else ""
     return bad
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sequst.api import train
-from sequst.corpus.formats.write import write_conll
+from sequst.corpus.formats.columns import write_conll
 from sequst.corpus.generated import generate
 from sequst.corpus.sampling import sample
 from sequst.files import require_free, write_json

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
-from sequst.corpus.formats.plain import sentence_from_text
-from sequst.corpus.formats.records import Malformed, require_text
-from sequst.corpus.sentence import Sentence
+from sequst.corpus.sentence import Sentence, require_text, sentence_from_text
 from sequst.corpus.tags import OUTSIDE, spans
-from sequst.errors import UsageError, shorten
+from sequst.errors import Malformed, UsageError, shorten
 from sequst.tagger.entity_calibration import UNCALIBRATED, EntityCalibration
 
 CHUNK = 4096

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sequst.corpus.counts import count_types
-from sequst.corpus.formats.columns import TagUse
 from sequst.corpus.formats.detect import open_input
-from sequst.corpus.formats.read import hide_tags, read_file
+from sequst.corpus.formats.read import read_file
+from sequst.corpus.formats.registry import TagUse, place_and_split
 from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError
 from sequst.evaluation.evaluate import unknown_types
@@ -49,8 +49,6 @@ class DataFile:
         return dataclasses.replace(self, path=str((root / self.path).absolute()))
 
     def stamped(self) -> DataFile:
-        from sequst.corpus.formats.huggingface import place_and_split
-
         return dataclasses.replace(self, sha256=_hash_of(place_and_split(self.path)[0]))
 
 
@@ -98,7 +96,8 @@ def load_data(files: Files, settings: Settings) -> Data:
         notes.append(f"type {type_} is in the dev set but never labelled: it cannot be learnt, and counts as missed")
     way_out = DROP if "dev" in files else "--dev-shots leaves copies of a sentence out"
     notes += overlap_warning(labeled, dev, f"dev set too: it chooses badly which weights to keep; {way_out}")
-    unlabeled, hidden = hide_tags(parts.get("unlabeled", []))
+    pool = parts.get("unlabeled", [])
+    unlabeled, hidden = [sentence.without_tags() for sentence in pool], [sentence.tags for sentence in pool]
     return Data(labeled, dev, unlabeled, hidden, policy, notes)
 
 

@@ -34,7 +34,7 @@ def test_parallel_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "tags", "place", "told"),
     [
-        ("a b\n", "O\n", "seq.out:1", "1 tags for 2 words"),
+        ("a b\n", "O\n", "seq.out:1", "2 words and 1 tags"),
         ("a b\nc\n", "O O\n", "seq.out:2", "the end of the file"),
         ("a b\n", "O X-y\n", "seq.out:1", "'X-y'"),
         ("a b\n", "O I-y\n", "seq.out:1", "I-y with no y before it at 'b'"),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +24,7 @@ def test_four_columns_with_documents_and_iob1(write: Write) -> None:
         "-DOCSTART- -X- O O\n\nPeter NNP I-NP I-PER\n",
     )
     reading = read_file(path)
-    assert reading.scheme == "IOB1"
+    assert reading.notes[-1] == f"{path}: tags turned from IOB1 into IOB2"
     assert [s.words for s in reading.require()] == [("EU", "rejects", "German"), ("Peter",)]
     assert [s.tags for s in reading.sentences] == [("B-ORG", "O", "B-MISC"), ("B-PER",)]
     assert str(reading.sentences[1].source) == f"{path}:9"
@@ -112,7 +113,7 @@ def test_spans_keep_text_and_offsets(write: Write) -> None:
         ("a.jsonl", '{"tokens": ["a"]}', 1, "'tokens'", "words"),
         ("a.jsonl", '{"text": "Anna", "spans": [[0, 3, "PER"]]}', 1, "'Ann'", "words"),
         ("a.jsonl", '{"text": "Anna", "spans": [[0, 9, "PER"]]}', 1, "0 to 9", "4"),
-        ("a.jsonl", '{"text": "Anna Lind", "spans": [[0, 9, "PER"], [5, 9, "X"]]}', 1, "overlapping", "share"),
+        ("a.jsonl", '{"text": "Anna Lind", "spans": [[0, 9, "PER"], [5, 9, "X"]]}', 1, "overlaps PER 'Anna Lind'", "share"),
         ("a.jsonl", '{"text": "Anna", "spans": [[0, 4, "a b"]]}', 1, "a b", "without spaces"),
         ("a.jsonl", '{"words": ["\\ud800"], "tags": ["O"]}', 1, "half a character", "pairs"),
         ("a.jsonl", '{"id": "\\ud800", "words": ["a"], "tags": ["O"]}', 1, "half a character", "pairs"),
@@ -233,3 +234,13 @@ def test_streaming_stops_at_the_first_malformed_line(write: Write) -> None:
     assert next(sentences).words == ("a",)
     with pytest.raises(DataError, match=":2:"):
         next(sentences)
+
+
+def test_modules_of_other_formats_are_not_imported(write: Write) -> None:
+    path, text = write("a.conll", "Anna\tB-PER\n"), write("a.txt", "Anna sings\n")
+    code = (
+        "import sys; from sequst.corpus.formats.read import read; read(sys.argv[1]); read(sys.argv[2]); "
+        "print(*sorted(name for name in sys.modules if name.startswith('sequst.corpus.formats.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, path, text], capture_output=True, text=True, check=True)
+    assert [name.rpartition(".")[2] for name in done.stdout.split()] == ["columns", "detect", "plain", "read", "registry"]

@@ -1,25 +1,25 @@
-"""Records of annotation tools, and how their marks become IOB2 tags of words; what does not fit is reported, never dropped in
-silence."""
+"""Texts with marks on their characters, and how the marks become IOB2 tags of words; what does not fit is reported."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
-from sequst.corpus.formats.columns import TagUse
-from sequst.corpus.formats.records import Malformed, require_text
-from sequst.corpus.sentence import Offsets, Sentence, Source
-from sequst.corpus.tags import Span, is_tag, spans, tags_of
+from sequst.corpus.formats.registry import Request
+from sequst.corpus.sentence import Offsets, Sentence, Source, require_text
+from sequst.corpus.tags import Span, spans, tags_of
 from sequst.corpus.words import split_words
-from sequst.errors import UsageError, nearest, shorten
-from sequst.inputs import Report
+from sequst.errors import Malformed, shorten
 
-Policy = Literal["error", "drop", "trim"]
-POLICIES: tuple[str, ...] = get_args(Policy)
+POLICIES = ("error", "drop", "trim")
 """What to do with what does not fit: nothing at all is written; it is dropped; or it is made to fit where it can be."""
 
 EXCERPT = 40
+_FITTING = (
+    "what tags of words can hold: types without spaces, entities that begin and end with words and share none; "
+    "`sequst convert --on-conflict` can drop or trim it"
+)
 
 
 class Mark(NamedTuple):
@@ -34,29 +34,6 @@ class Mark(NamedTuple):
     """Of how many it is the longest."""
 
 
-class Loss(NamedTuple):
-    """What a record has besides marks that fit, and what becomes of it where that is allowed."""
-
-    what: str
-    done: str
-    source: Source | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Annotated:
-    """A text and the marks on it, or none where nobody has annotated it yet."""
-
-    text: str
-    marks: tuple[Mark, ...] | None
-    id: str | int
-    source: Source
-    words: Offsets | None = None
-    """The tool's own words, where it has them; ours otherwise."""
-    losses: tuple[Loss, ...] = ()
-    left_out: bool = False
-    """Whether the record as a whole is lost, and not only what `losses` names."""
-
-
 class Misfit(NamedTuple):
     """Something that did not fit: where, in which text, what it was, and what was done."""
 
@@ -69,104 +46,109 @@ class Misfit(NamedTuple):
         return f"{self.source}: {shorten(self.text, EXCERPT)}: {self.what}; {self.done}"
 
 
-Lost = Callable[[Misfit], None]
-"""Takes what did not fit."""
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """A text and the marks on it, or none where nobody has annotated it yet."""
+
+    text: str
+    marks: Iterable[Mark] | None
+    id: str | int
+    source: Source
+    words: Offsets | None = None
+    """The tool's own words, where it has them; ours otherwise. White space is none."""
+    misfits: tuple[Misfit, ...] = ()
+    """What it has besides marks."""
+    left_out: bool = False
+    """Whether the record as a whole is lost, and not only what `misfits` names."""
 
 
-def require_policy(name: str, flag: str) -> Policy:
-    if name not in POLICIES:
-        raise UsageError(f"{flag} {name}: {nearest(name, POLICIES)}")
-    return name  # type: ignore[return-value]
-
-
-def sentences_of(
-    records: Iterable[Annotated], tag_use: TagUse, policy: Policy, report: Report, lost: Lost
-) -> Iterator[Sentence]:
-    """The records as sentences. Under `error` what does not fit is reported as malformed, and its record left out."""
+def sentences_of(records: Iterable[Annotated | Sentence], request: Request) -> Iterator[Sentence]:
+    """The records as sentences. Under the policy `error` what does not fit is malformed, and its record left out."""
     for record in records:
-        misfits: list[Misfit] = []
-        offsets = tuple(split_words(record.text)) if record.words is None else record.words
-        words = tuple(record.text[start:end] for start, end in offsets)
-        tags = None
-        if tag_use != "ignored":
-            misfits += [Misfit(loss.source or record.source, record.text, loss.what, loss.done) for loss in record.losses]
-            if record.marks is not None and not record.left_out:
-                tags = tags_of(fit(record, record.marks, offsets, policy, misfits.append), len(offsets))
-        for misfit in misfits:
-            if policy == "error":
-                what_to_do = "; `sequst convert --on-conflict` can drop or trim it"
-                report(misfit.source.problem(f"{misfit.what} in {shorten(record.text, EXCERPT)}", _FITTING + what_to_do))
-            else:
-                lost(misfit)
-        if (misfits and policy == "error") or (record.left_out and tag_use != "ignored"):
+        sentence = record if isinstance(record, Sentence) else _sentence(record, request)
+        if sentence is None:
             continue
-        if not words and tag_use != "ignored":
-            report(record.source.problem("no words", "at least one word in a text"))
-        elif tags is None and tag_use == "required":
-            report(record.source.problem(f"no annotation of {shorten(record.text, EXCERPT)}", "an annotated text"))
+        assert sentence.source is not None
+        if not sentence.words and request.tag_use != "ignored":
+            request.report(sentence.source.problem("no words", "at least one word in a sentence"))
+        elif sentence.tags is None and request.tag_use == "required":
+            excerpt = shorten(sentence.as_text()[0], EXCERPT)
+            request.report(sentence.source.problem(f"no tags for {excerpt}", "a sentence with tags, or spans that annotate it"))
         else:
-            yield Sentence(words, tags, record.id, record.source, record.text, offsets)
+            yield sentence
 
 
-_FITTING = "what tags of words can hold: entities that begin and end with words and share none"
+def _sentence(record: Annotated, request: Request) -> Sentence | None:
+    """The record with its tags, if they are wanted; None where it is left out."""
+    given = split_words(record.text) if record.words is None else record.words
+    offsets = tuple(place for place in given if record.words is None or record.text[slice(*place)].strip())
+    words = tuple(record.text[start:end] for start, end in offsets)
+    if request.tag_use == "ignored":
+        return Sentence(words, None, record.id, record.source, record.text, offsets)
+    tags, misfits = None, list(record.misfits)
+    if record.marks is not None and not record.left_out:
+        found, lost = _fit(record, record.marks, offsets, request.policy == "trim")
+        tags, misfits = tags_of(found, len(offsets)), [*misfits, *lost]
+    for misfit in misfits:
+        if request.policy == "error":
+            request.report(misfit.source.problem(f"{misfit.what} in {shorten(record.text, EXCERPT)}", _FITTING))
+        else:
+            request.lost(misfit)
+    if record.left_out or (misfits and request.policy == "error"):
+        return None
+    return Sentence(words, tags, record.id, record.source, record.text, offsets)
 
 
-def fit(record: Annotated, marks: Iterable[Mark], offsets: Offsets, policy: Policy, lost: Lost) -> list[Span]:
-    """Entities in words, none of which share one."""
+def _fit(record: Annotated, marks: Iterable[Mark], offsets: Offsets, trim: bool) -> tuple[list[Span], list[Misfit]]:
+    """(entities in words, none of which share one; what did not fit)."""
+    misfits: list[Misfit] = []
+
+    def lose(mark: Mark, what: str, done: str) -> None:
+        misfits.append(Misfit(mark.source or record.source, record.text, what, done))
+
     fitting: list[tuple[Mark, Span]] = []
     for mark in marks:
-        span = _in_words(record, mark, offsets, policy, lost)
-        if span is not None:
+        span, changes = _in_words(record.text, mark, offsets)
+        for what, done in changes if trim else changes[:1]:
+            lose(mark, what, done if trim else "dropped")
+        if span is not None and (trim or not changes):
             fitting.append((mark, span))
-    if policy == "trim":
-        fitting.sort(key=lambda item: (item[0].start - item[0].end, item[0].start))
-    else:
-        fitting.sort(key=lambda item: (item[1].start, item[0].start))
+    # of two that overlap the one that comes first here is kept: the longer to trim, else the one that begins first
+    fitting.sort(key=lambda item: (item[0].start - item[0].end if trim else item[1].start, item[0].start))
     kept: list[tuple[Mark, Span]] = []
     for mark, span in fitting:
         other = next((m for m, s in kept if s.start < span.end and span.start < s.end), None)
         if other is None:
             kept.append((mark, span))
         else:
-            what = f"{_named(record, mark)} overlaps {_named(record, other)}"
-            lost(Misfit(mark.source or record.source, record.text, what, "dropped, the other is kept"))
-    return sorted((span for _, span in kept), key=lambda span: span.start)
+            what = f"{_named(record.text, mark)} overlaps {_named(record.text, other)}"
+            lose(mark, what, "dropped, the other is kept")
+    return sorted((span for _, span in kept), key=lambda span: span.start), misfits
 
 
-def _in_words(record: Annotated, mark: Mark, offsets: Offsets, policy: Policy, lost: Lost) -> Span | None:
-    """The words of a mark. One that cuts a word is dropped, or trimmed to the nearest edges: to the words that it covers at
-    least half of, or else the one that it covers most of. White space at its ends counts for nothing."""
-    source, type_ = mark.source or record.source, mark.type
-    if not is_tag(f"B-{type_}"):
-        type_ = "_".join(type_.split())
-        done = f"written as {type_}" if policy == "trim" and type_ else "dropped"
-        lost(Misfit(source, record.text, f"the type {shorten(mark.type)}, which has white space in it", done))
-        if done == "dropped":
-            return None
-    covered = record.text[mark.start : mark.end]
+def _in_words(text: str, mark: Mark, offsets: Offsets) -> tuple[Span | None, list[tuple[str, str]]]:
+    """(the words of a mark, everything that had to be changed and how). White space at its ends counts for nothing.
+
+    Of a mark that cuts words, those are taken that it covers at least half of, or else the one that it covers most of.
+    """
+    named, covered, type_ = _named(text, mark), text[mark.start : mark.end], "_".join(mark.type.split())
+    changes: list[tuple[str, str]] = []
+    if type_ != mark.type:
+        changes.append((f"the type {shorten(mark.type)}, which has white space in it", f"written as {type_}"))
     if mark.pieces > 1:
-        done = "only that is kept" if policy == "trim" else "dropped"
-        lost(Misfit(source, record.text, f"{_named(record, mark)}, the longest of {mark.pieces} pieces of an entity", done))
-        if done == "dropped":
-            return None
-    start, end = mark.start + len(covered) - len(covered.lstrip()), mark.end - len(covered) + len(covered.rstrip())
+        changes.append((f"{named}, the longest of {mark.pieces} pieces of an entity", "only that is kept"))
+    start, end = mark.end - len(covered.lstrip()), mark.start + len(covered.rstrip())
     touched = [i for i, (begin, stop) in enumerate(offsets) if begin < end and stop > start]
     if not touched:
-        lost(Misfit(source, record.text, f"{_named(record, mark)} covers no word", "dropped"))
-        return None
-    if offsets[touched[0]][0] == start and offsets[touched[-1]][1] == end:
-        return Span(type_, touched[0], touched[-1] + 1)
-    ends = dict.fromkeys((touched[0], touched[-1]))
-    cut = [record.text[slice(*offsets[i])] for i in ends if _share(offsets[i], start, end) < 1]
-    what = f"{_named(record, mark)} cuts {' and '.join(map(shorten, cut)) or 'no word, but begins or ends between words'}"
-    if policy != "trim":
-        lost(Misfit(source, record.text, what, "dropped"))
-        return None
-    kept = [i for i in touched if 2 * _share(offsets[i], start, end) >= 1]
-    kept = kept or [max(touched, key=lambda i: _share(offsets[i], start, end))]
-    text = record.text[offsets[kept[0]][0] : offsets[kept[-1]][1]]
-    lost(Misfit(source, record.text, what, f"trimmed to {shorten(text)}"))
-    return Span(type_, kept[0], kept[-1] + 1)
+        return None, [*changes, (f"{named} covers no word", "dropped")]
+    first, last = touched[0], touched[-1]
+    if (offsets[first][0], offsets[last][1]) != (start, end):
+        what = f"{named} cuts {shorten(text[offsets[first][0] : offsets[last][1]])}"
+        shares = {i: _share(offsets[i], start, end) for i in touched}
+        kept = [i for i in touched if 2 * shares[i] >= 1] or [max(touched, key=shares.__getitem__)]
+        first, last = kept[0], kept[-1]
+        changes.append((what, f"trimmed to {shorten(text[offsets[first][0] : offsets[last][1]])}"))
+    return Span(type_, first, last + 1), changes
 
 
 def _share(word: tuple[int, int], start: int, end: int) -> float:
@@ -174,8 +156,8 @@ def _share(word: tuple[int, int], start: int, end: int) -> float:
     return (min(word[1], end) - max(word[0], start)) / (word[1] - word[0])
 
 
-def _named(record: Annotated, mark: Mark) -> str:
-    return f"{mark.type} {shorten(record.text[mark.start : mark.end])}"
+def _named(text: str, mark: Mark) -> str:
+    return f"{mark.type} {shorten(text[mark.start : mark.end])}"
 
 
 def mark_of(text: str, start: Any, end: Any, type_: Any, source: Source | None = None) -> Mark:

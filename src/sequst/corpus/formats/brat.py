@@ -9,33 +9,39 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sequst.corpus.formats.annotated import Annotated, Loss, Mark, mark_of, marks_of
-from sequst.corpus.formats.columns import TagUse
-from sequst.corpus.formats.records import Malformed, Remark
-from sequst.corpus.sentence import Sentence, Source
-from sequst.errors import Problem, UsageError, shorten
+from sequst.corpus.formats.annotated import Annotated, Mark, Misfit, mark_of, marks_of, sentences_of
+from sequst.corpus.formats.records import Ids, each
+from sequst.corpus.formats.registry import Request
+from sequst.corpus.sentence import LINE_BREAKS, Sentence, Source
+from sequst.errors import Malformed, Problem, UsageError, shorten
 from sequst.files import atomic_folder, write_together
 from sequst.inputs import Input, Report
 
-_TEXT_BOUND = re.compile(r"(T\S*)\t(\S+) ([\d; -]+)\t(.*)")
-_KINDS = {"R": "a relation", "E": "an event", "A": "an attribute", "M": "an attribute", "N": "a normalisation", "#": "a note"}
-_LINE_BREAKS = str.maketrans("\r\n", "  ")
+_TEXT_BOUND = re.compile(r"(T\S*)\t(\S+) (-?\d+ -?\d+(?:;-?\d+ -?\d+)*)\t(.*)")
+_KINDS = {
+    "R": "a relation", "E": "an event", "A": "an attribute", "M": "an attribute", "N": "a normalisation", "#": "a note",
+    "*": "an equivalence",
+}  # fmt: skip
 
 
-def read_brat(source: Input, tag_use: TagUse, report: Report, remark: Remark) -> Iterator[Annotated]:
-    folder = source.path if source.path.is_dir() else None
-    if folder is None:
-        beside = source.path.with_suffix(".txt")
+def read(request: Request) -> Iterator[Sentence]:
+    return sentences_of(_lines(request), request)
+
+
+def _lines(request: Request) -> Iterator[Annotated]:
+    path = request.source.path
+    if not path.is_dir():
+        beside = path.with_suffix(".txt")
         if not beside.is_file():
-            raise UsageError(f"{source.name}: no {beside.name} beside it, which it annotates")
-        yield from _document(beside, source.path, beside.stem, tag_use, report)
+            raise UsageError(f"{request.source.name}: no {beside.name} beside it, which it annotates")
+        yield from _document(beside, path, beside.stem, request)
         return
-    for path in folder.rglob("*.ann"):
-        if not path.with_suffix(".txt").is_file():
-            report(Problem(str(path), 1, "no text", f"{path.with_suffix('.txt').name} beside it"))
-    for path in sorted(folder.rglob("*.txt"), key=_natural):
-        name = path.relative_to(folder).with_suffix("").as_posix()
-        yield from _document(path, path.with_suffix(".ann"), name, tag_use, report)
+    for found in path.rglob("*.ann"):
+        beside = found.with_suffix(".txt")
+        if not beside.is_file():
+            request.report(Problem(str(found), 1, "no text", f"{beside.name} beside it"))
+    for text in sorted(path.rglob("*.txt"), key=_natural):
+        yield from _document(text, text.with_suffix(".ann"), text.relative_to(path).with_suffix("").as_posix(), request)
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:
@@ -44,114 +50,110 @@ def _natural(path: Path) -> list[tuple[int, str]]:
 
 
 def _text_of(path: Path, report: Report) -> str | None:
+    data = Input(path).data(report)
     try:
-        text = path.read_bytes().decode("utf-8").removeprefix("\ufeff")
+        text = data.decode("utf-8").removeprefix("\ufeff")
         if "\0" not in text:
             return text
-        line = text[: text.index("\0")].count("\n") + 1
-        report(Problem(str(path), line, "a NUL byte", "text; is this a binary file?"))
+        at, found, expected = data.index(b"\0"), "a NUL byte", "text; is this a binary file?"
     except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        found = f"byte 0x{error.object[error.start]:02x}, which is not UTF-8"
-        report(Problem(str(path), line, found, "UTF-8; convert it, e.g. iconv -f LATIN1 -t UTF-8"))
-    except OSError as error:
-        report(Problem(str(path), 1, f"unreadable data ({error.strerror})", "a file that can be read"))
+        at, found = error.start, f"byte 0x{data[error.start]:02x}, which is not UTF-8"
+        expected = "UTF-8; convert it, e.g. iconv -f LATIN1 -t UTF-8"
+    report(Problem(str(path), data[:at].count(b"\n") + 1, found, expected))
     return None
 
 
-def _document(path: Path, annotations: Path, name: str, tag_use: TagUse, report: Report) -> Iterator[Annotated]:
+def _document(path: Path, annotations: Path, name: str, request: Request) -> Iterator[Annotated]:
     """The lines of a text, each with the marks that lie on it; without a file of annotations nobody has annotated it."""
-    text = _text_of(path, report)
-    said = _text_of(annotations, report) if tag_use != "ignored" and annotations.is_file() else None
-    if text is None or (said is None and tag_use != "ignored" and annotations.is_file()):
+    is_annotated = request.tag_use != "ignored" and annotations.is_file()
+    text = _text_of(path, request.report)
+    said = _text_of(annotations, request.report) if is_annotated else ""
+    if text is None or said is None:
         return
-    marks, losses = ([], []) if said is None else _marks(said, text, str(annotations), report)
-    lines: list[tuple[int, int, int]] = []  # (number, start, end)
+    marks, lost = _marks(said, text, str(annotations), request.report)
+    lines: list[tuple[int, str, tuple[Mark, ...]]] = []
     at = 0
     for number, line in enumerate(text.split("\n"), 1):
-        end = at + len(line.removesuffix("\r"))
+        end = at + len(line)
+        here = tuple(m._replace(start=m.start - at, end=m.end - at) for m in marks if at <= m.start < end)
         if line.strip():
-            lines.append((number, at, end))
+            lines.append((number, line.removesuffix("\r"), here))
         else:
-            losses += [Loss(f"{m.type} on a line of white space", "left out", m.source) for m in marks if at <= m.start < end]
-        at += len(line) + 1
-    for place, (number, start, end) in enumerate(lines):
-        here = tuple(m._replace(start=m.start - start, end=m.end - start) for m in marks if start <= m.start < end)
-        id_: str | int = name if len(lines) == 1 else f"{name}-{number}"
-        if isinstance(id_, str) and id_.isdigit() and str(int(id_)) == id_:
-            id_ = int(id_)
-        of_the_document = tuple(losses) if place == 0 else ()
-        source = Source(str(path), number)
-        yield Annotated(text[start:end], None if said is None else here, id_, source, losses=of_the_document)
+            lost += [(m.source or Source(name, 1), f"{m.type} on a line of white space") for m in here]
+        at = end + 1
+    for number, line, here in lines:
+        id_ = name if len(lines) == 1 else f"{name}-{number}"
+        misfits = tuple(Misfit(place, line, what, "left out") for place, what in lost)
+        lost = []  # they are of the document, and told with its first line
+        given = here if is_annotated else None
+        yield Annotated(line, given, _number(id_), Source(str(path), number), misfits=misfits)
 
 
-def _marks(said: str, text: str, name: str, report: Report) -> tuple[list[Mark], list[Loss]]:
-    marks: list[Mark] = []
-    losses: list[Loss] = []
-    ids: set[str] = set()
-    for number, line in enumerate(said.split("\n"), 1):
-        line = line.removesuffix("\r")
-        source = Source(name, number)
-        if not line.strip():
-            continue
-        try:
-            if line[0] in _KINDS or line[0] == "*":
-                losses.append(Loss(f"{_KINDS.get(line[0], 'an equivalence')}, {shorten(line)}", "left out", source))
-                continue
-            id_, mark = _mark(line, text, source)
-            if id_ in ids:
-                raise Malformed(f"the id {id_} again", "an id of its own for every annotation")
-            ids.add(id_)
-            marks.append(mark)
-        except Malformed as bad:
-            report(source.problem(bad.found, bad.expected))
-    return marks, losses
+def _number(name: str) -> str | int:
+    """A name that is a number as such: numbers are what sentences without ids have."""
+    return int(name) if name.isdecimal() and str(int(name)) == name else name
+
+
+def _marks(said: str, text: str, name: str, report: Report) -> tuple[list[Mark], list[tuple[Source, str]]]:
+    """(the marks on a text, everything else that annotations say and where)."""
+    lost: list[tuple[Source, str]] = []
+    ids = Ids()
+
+    def mark(line: str, number: int, place: Source) -> Mark | None:
+        if line[0] in _KINDS:
+            lost.append((place, f"{_KINDS[line[0]]}, {shorten(line)}"))
+            return None
+        id_, found = _mark(line, text, place)
+        ids.of(id_, number, place)
+        return found
+
+    rows = ((Source(name, n), line.removesuffix("\r")) for n, line in enumerate(said.split("\n"), 1) if line.strip())
+    return [found for found in each(rows, mark, report) if found is not None], lost
 
 
 def _mark(line: str, text: str, source: Source) -> tuple[str, Mark]:
     """(id, mark) of a text-bound annotation. Of one in pieces, which a line end in it makes too, it is the longest."""
     found = _TEXT_BOUND.fullmatch(line)
-    pieces = [piece.split() for piece in found[3].split(";")] if found else []
-    if not found or not all(len(piece) == 2 and all(re.fullmatch(r"-?\d+", n) for n in piece) for piece in pieces):
+    if found is None:
         raise Malformed(shorten(line), "T1, a tab, TYPE START END, a tab and the text; or a relation, an event, a note")
-    marks = [mark_of(text, int(start), int(end), found[2], source) for start, end in pieces]
-    covered = " ".join(text[mark.start : mark.end] for mark in marks).translate(_LINE_BREAKS)
-    if covered != found[4].translate(_LINE_BREAKS):
-        raise Malformed(
-            f"{shorten(found[4])} at {found[3]}, where the text has {shorten(covered)}", "the text that was annotated"
-        )
+    id_, type_, places, said = found.groups()
+    pieces = [tuple(map(int, piece.split())) for piece in places.split(";")]
+    marks = [mark_of(text, start, end, type_, source) for start, end in pieces]
+    covered = " ".join(text[mark.start : mark.end] for mark in marks).translate(LINE_BREAKS)
+    if covered != said.translate(LINE_BREAKS):
+        raise Malformed(f"{shorten(said)} at {places}, where the text has {shorten(covered)}", "the text that was annotated")
     parts: list[Mark] = []
     for mark in marks:
         for piece in re.finditer(r"[^\r\n]+", text[mark.start : mark.end]):
             parts.append(mark._replace(start=mark.start + piece.start(), end=mark.start + piece.end()))
     if not parts:
-        raise Malformed(f"span {found[3]} of line ends alone", "spans with a word in them")
+        raise Malformed(f"span {places} of line ends alone", "spans with a word in them")
     longest = max(parts, key=lambda part: part.end - part.start)
-    return found[1], longest._replace(pieces=len(parts))
+    return id_, longest._replace(pieces=len(parts))
 
 
-def brat_document(sentences: Sequence[Sentence]) -> tuple[str, str]:
+def _written(sentences: Sequence[Sentence]) -> tuple[str, str]:
     """(text, annotations) of a document with a sentence a line; a line break within a sentence becomes a space."""
     text = ""
     rows: list[str] = []
     for sentence in sentences:
         line, marks = marks_of(sentence)
         for mark in marks:
-            covered = line[mark.start : mark.end].translate(_LINE_BREAKS)
+            covered = line[mark.start : mark.end].translate(LINE_BREAKS)
             rows.append(f"T{len(rows) + 1}\t{mark.type} {len(text) + mark.start} {len(text) + mark.end}\t{covered}\n")
-        text += line.translate(_LINE_BREAKS) + "\n"
+        text += line.translate(LINE_BREAKS) + "\n"
     return text, "".join(rows)
 
 
-def write_brat(path: Path, sentences: Sequence[Sentence]) -> None:
+def write(path: Path, sentences: Sequence[Sentence]) -> None:
     """One document where the path ends in .ann; else a folder with a document for every sentence."""
     if path.suffix == ".ann":
-        text, annotations = brat_document(sentences)
+        text, annotations = _written(sentences)
         write_together({path.with_suffix(".txt"): text, path: annotations})
         return
     with atomic_folder(path) as folder:
         for name, sentence in zip(_names(sentences), sentences, strict=True):
-            text, annotations = brat_document([sentence])
+            text, annotations = _written([sentence])
             (folder / f"{name}.txt").write_bytes(text.encode())
             if sentence.tags is not None:
                 (folder / f"{name}.ann").write_bytes(annotations.encode())

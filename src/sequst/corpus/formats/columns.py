@@ -2,66 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Literal
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
+from sequst.corpus.formats.registry import Layout, Request
 from sequst.corpus.sentence import Sentence, Source
 from sequst.corpus.tags import is_tag
-from sequst.errors import Problem, shorten
-from sequst.inputs import Report
+from sequst.errors import Problem, SequstError, shorten
+from sequst.files import atomic_text
 
 DOCUMENT_START = "-DOCSTART-"
-TagUse = Literal["required", "optional", "hidden", "ignored"]
-"""Labelled files need tags and other files may have them; those of unlabelled files are for diagnosis alone, so that invalid
-ones are dropped with a note; `predict` does not look at them."""
+SEPARATORS = re.compile("[\t\r\n\0]")
+"""What no word may hold: a column file could not."""
 
 Row = tuple[int, list[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Which columns hold the word and the tag: 0 is the first, -1 the last."""
-
-    word: int = 0
-    tag: int = -1
-
-
 def fields_of(line: str) -> list[str]:
-    """A row's fields. Tabs separate, or else spaces; other white space may be part of a word."""
-    return line.split("\t") if "\t" in line else [field for field in line.split(" ") if field]
+    """A row's fields; none for an empty line and for -DOCSTART-, which ends a sentence as that does.
+
+    Tabs separate, or else spaces; other white space may be part of a word.
+    """
+    if not line.strip(" \t"):
+        return []
+    fields = line.split("\t") if "\t" in line else [field for field in line.split(" ") if field]
+    return [] if fields[0] == DOCUMENT_START else fields
 
 
-def is_blank(line: str) -> bool:
-    return not line.strip(" \t")
-
-
-def read_columns(
-    name: str, lines: Iterable[tuple[int, str]], layout: Layout, tag_use: TagUse, report: Report
-) -> Iterator[Sentence]:
+def read(request: Request) -> Iterator[Sentence]:
     """Sentences with their tags as written (the scheme is turned later). A sentence with a malformed row is left out."""
+    name, layout, tag_use = request.source.name, request.layout, request.tag_use
     width = 0
-    for ordinal, rows in enumerate(blocks(_rows(lines)), 1):
+    lines = request.source.lines(request.report)
+    for ordinal, rows in enumerate(blocks((number, fields_of(line)) for number, line in lines), 1):
         width = width or len(rows[0][1])
         tagged = tag_use == "required" or (tag_use in ("optional", "hidden") and width > 1)
-        needed = _columns_for(layout, tagged)
-        whole = True
-        for number, fields in rows:
-            malformed = _malformed(fields, width, needed, layout, tagged)
-            if malformed is not None:
-                whole = False
-                report(Problem(name, number, *malformed))
-        if whole:
+        problems = list(_problems(name, rows, width, layout, tagged))
+        if problems:
+            for problem in problems:
+                request.report(problem)
+        else:
             words = tuple(fields[layout.word] for _, fields in rows)
             tags = tuple(fields[layout.tag] for _, fields in rows) if tagged else None
             yield Sentence(words, tags, ordinal, Source(name, rows[0][0], line_per_word=True))
-
-
-def _rows(lines: Iterable[tuple[int, str]]) -> Iterator[Row]:
-    """Rows with their fields; none for an empty line and for -DOCSTART-, which ends a sentence as that does."""
-    for number, line in lines:
-        fields = [] if is_blank(line) else fields_of(line)
-        yield number, [] if fields[:1] == [DOCUMENT_START] else fields
 
 
 def blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
@@ -77,27 +61,51 @@ def blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
         yield block
 
 
-def _malformed(fields: list[str], width: int, needed: int, layout: Layout, tagged: bool) -> tuple[str, str] | None:
-    """(found, expected) of a row that cannot be read."""
-    text = "\t".join(fields)
-    fits = len(fields) == width >= needed and "\r" not in text
-    if fits and fields[layout.word].strip(" ") and (not tagged or is_tag(fields[layout.tag])):
-        return None  # nearly all, and there may be millions
-    row = shorten(text)
-    if "\r" in text:
-        return f"a carriage return in {row}", "lines that end with a line feed; convert it, e.g. tr '\\r' '\\n'"
-    if len(fields) < needed:
-        what = "a word and its tag" if tagged else "a word"
-        return f"{len(fields)} column{'s' * (len(fields) != 1)}, {row}", f"at least {needed}, for {what}"
-    if len(fields) != width:
-        return f"{len(fields)} columns, {row}", f"{width}, as in the first row"
-    if not fields[layout.word].strip(" "):
-        return f"an empty word, {row}", "a word in every row"
-    hint = "; if the tag is in another column, say which: --tag-column, --word-column"
-    return f"{shorten(fields[layout.tag])} as the tag", f"O, B-TYPE or I-TYPE{hint}"
-
-
-def _columns_for(layout: Layout, tagged: bool) -> int:
-    """How many a row must have at least."""
+def _problems(name: str, rows: list[Row], width: int, layout: Layout, tagged: bool) -> Iterator[Problem]:
+    """The rows that cannot be read."""
     word, tag = (index + 1 if index >= 0 else -index for index in (layout.word, layout.tag))
-    return max(word, tag, 2) if tagged else word
+    needed = max(word, tag, 2) if tagged else word
+    for number, fields in rows:
+        row = "\t".join(fields)
+        if "\r" in row:
+            found, expected = "a carriage return in {}", "lines that end with a line feed; convert it, e.g. tr '\\r' '\\n'"
+        elif len(fields) < needed:
+            found = f"{len(fields)} column{'s' * (len(fields) != 1)}, {{}}"
+            expected = f"at least {needed}, for {'a word and its tag' if tagged else 'a word'}"
+        elif len(fields) != width:
+            found, expected = f"{len(fields)} columns, {{}}", f"{width}, as in the first row"
+        elif not fields[layout.word].strip(" "):
+            found, expected = "an empty word, {}", "a word in every row"
+        elif tagged and not is_tag(fields[layout.tag]):
+            row, found = fields[layout.tag], "{} as the tag"
+            expected = "O, B-TYPE or I-TYPE; if the tag is in another column, say which: --tag-column, --word-column"
+        else:
+            continue
+        yield Problem(name, number, found.format(shorten(row)), expected)
+
+
+def conll_block(words: Sequence[str], tags: Sequence[str] | None) -> str:
+    """The rows of one sentence, `word<TAB>tag`, and the empty line after it; nothing for a sentence without words."""
+    if not words:
+        return ""
+    if SEPARATORS.search("".join(words)):
+        word = next(word for word in words if SEPARATORS.search(word))
+        raise SequstError(f"the word {shorten(word)} cannot stand in a column file: it has a tab, a line end or NUL in it")
+    if tags is None and any(" " in word for word in words):
+        raise SequstError("a word with a space in it cannot be told from two columns; write JSON lines instead")
+    rows = words if tags is None else [f"{word}\t{tag}" for word, tag in zip(words, tags, strict=True)]
+    return "\n".join(rows) + "\n\n"
+
+
+def write_conll(path: str | Path, sentences: Iterable[Sentence]) -> None:
+    with atomic_text(path) as file:
+        for number, sentence in enumerate(sentences, 1):
+            try:
+                if DOCUMENT_START in sentence.words:
+                    raise SequstError(f"the word {DOCUMENT_START} is what stands between documents in a column file")
+                file.write(conll_block(sentence.words, sentence.tags))
+            except SequstError as error:
+                raise SequstError(f"{path}: sentence {number}: {error}; nothing was written") from None
+
+
+write = write_conll

@@ -6,13 +6,12 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sequst.corpus.formats.annotated import Annotated, Loss, Mark, mark_of, marks_of
-from sequst.corpus.formats.columns import TagUse
-from sequst.corpus.formats.offsets import Claim, Counted, counted_in, to_code_points
-from sequst.corpus.formats.records import Ids, Malformed, Remark, each_of, list_of, objects_of_list, the_text
-from sequst.corpus.sentence import Sentence, Source
-from sequst.errors import shorten
-from sequst.inputs import Input, Report
+from sequst.corpus.formats.annotated import marks_of
+from sequst.corpus.formats.answers import Given, Record, sentences_with_answers
+from sequst.corpus.formats.records import list_of, objects_in_list, the_text
+from sequst.corpus.formats.registry import Request
+from sequst.corpus.sentence import Sentence
+from sequst.errors import Malformed, shorten
 
 _SHAPES = 'tasks, {"data": {"text": "..."}, "annotations": [{"result": [...]}]}, as the export JSON (not JSON-MIN) has them'
 _REGION = '{"type": "labels", "value": {"start": 0, "end": 5, "labels": ["..."]}}'
@@ -20,30 +19,11 @@ FROM_NAME, TO_NAME = "label", "text"
 """Names of the tags Labels and Text in the labelling interface that Label Studio offers for named entities."""
 
 
-def read_labelstudio(source: Input, tag_use: TagUse, report: Report, remark: Remark) -> Iterator[Annotated]:
-    objects = list(objects_of_list(source, _SHAPES, report))
-    counted: Counted = "code points"
-    if tag_use != "ignored":
-        claims = _claims([task for _, task in objects])
-        counted = counted_in(source.name, claims, remark, ", as older versions of Label Studio do")
+def read(request: Request) -> Iterator[Sentence]:
+    objects = list(objects_in_list(request, _SHAPES))
     by_data = _are_ids([task for _, task in objects])
-    yield from each_of(objects, functools.partial(_record, tag_use=tag_use, counted=counted, by_data=by_data), report)
-
-
-def _claims(tasks: list[dict[str, Any]]) -> Iterator[Claim]:
-    """The offsets that the file gives, where they are what they should be; the reader reports those that are not."""
-    for task in tasks:
-        try:
-            text = the_text(task.get("data"), "data")
-            for annotation in _annotations(task):
-                for region in list_of(annotation.get("result"), "result"):
-                    value = region["value"]
-                    covered = value.get("text")
-                    mark = Claim(text, value["start"], value["end"], covered if isinstance(covered, str) else None)
-                    if type(mark.start) is int and type(mark.end) is int:
-                        yield mark
-        except (Malformed, AttributeError, KeyError, TypeError):
-            continue
+    record = functools.partial(_record, by_data=by_data)
+    return sentences_with_answers(objects, record, request, units_by="older versions of Label Studio")
 
 
 def _are_ids(tasks: list[dict[str, Any]]) -> bool:
@@ -54,66 +34,44 @@ def _are_ids(tasks: list[dict[str, Any]]) -> bool:
     return len(set(given)) == len(given) or len(own) < len(tasks) or len(set(own)) < len(own)
 
 
-def _record(
-    task: dict[str, Any], ordinal: int, place: Source, ids: Ids, tag_use: TagUse, counted: Counted, by_data: bool
-) -> Annotated:
-    if "data" not in task:
-        raise Malformed(f"the keys {', '.join(map(shorten, task)) or 'none'}", _SHAPES)
-    text = the_text(task["data"], "data")
-    id_ = ids.of(task["data"].get("id", task.get("id")) if by_data else task.get("id"), ordinal, place)
-    if tag_use == "ignored":
-        return Annotated(text, None, id_, place)
-    losses: list[Loss] = []
-    done: list[tuple[Mark, ...]] = []
-    for annotation in _annotations(task):
+def _record(task: dict[str, Any], with_tags: bool, by_data: bool) -> Record:
+    text = the_text(task, "data", _SHAPES)
+    id_ = task["data"].get("id", task.get("id")) if by_data else task.get("id")
+    lost: list[tuple[str, str]] = []
+    done: list[list[Given]] = []
+    name = "annotations" if "annotations" in task else "completions"  # as older versions call them
+    for annotation in list_of(task.get(name) or [], name) if with_tags else []:
         if not isinstance(annotation, dict):
             raise Malformed(f"annotation {shorten(annotation)}", '{"result": [...]}')
         if annotation.get("was_cancelled"):
-            losses.append(Loss("an annotation that was skipped", "left out"))
+            lost.append(("an annotation that was skipped", "left out"))
         else:
-            done.append(_marks(annotation.get("result"), text, counted, losses))
-    if len({frozenset(marks) for marks in done}) > 1:
-        losses.append(Loss(f"{len(done)} annotations that differ", "the first is kept"))
+            regions = [_given(region, lost) for region in list_of(annotation.get("result"), "result")]
+            done.append([given for given in regions if given is not None])
     if not done and task.get("predictions"):
-        losses.append(Loss("predictions that nobody has looked at", "left out"))
-    return Annotated(text, done[0] if done else None, id_, place, losses=tuple(losses))
+        lost.append(("predictions that nobody has looked at", "left out"))
+    return Record(text, id_, answers=done, lost=lost)
 
 
-def _annotations(task: dict[str, Any]) -> list[Any]:
-    """What people have said of a task; older versions call it completions."""
-    name = "annotations" if "annotations" in task else "completions"
-    return list_of(task.get(name) or [], name)
+def _given(region: Any, lost: list[tuple[str, str]]) -> Given | None:
+    """The span of a region; None where it is no span, which is added to what is lost."""
+    if not isinstance(region, dict):
+        raise Malformed(f"region {shorten(region)}", _REGION)
+    kind = region.get("type")
+    if kind != "labels":
+        lost.append(("a relation" if kind == "relation" else f"an answer of the type {shorten(kind)}", "left out"))
+        return None
+    value = region.get("value")
+    labels = value.get("labels") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(labels, list) or not labels:
+        raise Malformed(f"region {shorten(region)}", _REGION)
+    if len(labels) > 1:
+        lost.append((f"a span of several types, {', '.join(map(str, labels))}", f"only {labels[0]} is kept"))
+    said = value.get("text")
+    return Given(value.get("start"), value.get("end"), labels[0], said if isinstance(said, str) else None)
 
 
-def _marks(result: Any, text: str, counted: Counted, losses: list[Loss]) -> tuple[Mark, ...]:
-    marks: list[Mark] = []
-    for region in list_of(result, "result"):
-        if not isinstance(region, dict):
-            raise Malformed(f"region {shorten(region)}", _REGION)
-        if region.get("type") == "relation":
-            losses.append(Loss("a relation", "left out"))
-            continue
-        if region.get("type") != "labels":
-            losses.append(Loss(f"an answer of the type {shorten(region.get('type'))}", "left out"))
-            continue
-        value = region.get("value")
-        labels = value.get("labels") if isinstance(value, dict) else None
-        if not isinstance(value, dict) or not isinstance(labels, list) or not labels:
-            raise Malformed(f"region {shorten(region)}", _REGION)
-        start, end = value.get("start"), value.get("end")
-        if counted != "code points" and type(start) is int and type(end) is int:
-            start, end = to_code_points(text, start, end)
-        mark = mark_of(text, start, end, labels[0])
-        said, there = value.get("text"), text[mark.start : mark.end]
-        if isinstance(said, str) and said.replace("\\n", " ").split() != there.replace("\\n", " ").split():
-            raise Malformed(f"a region of {shorten(said)} where {shorten(there)} stands", "offsets of the text that it names")
-        marks.append(mark)
-        if len(labels) > 1:
-            losses.append(Loss(f"a span of several types, {', '.join(map(str, labels))}", f"only {labels[0]} is kept"))
-    return tuple(marks)
-
-
-def labelstudio_task(sentence: Sentence, scores: Sequence[float] | None = None) -> dict[str, Any]:
+def task(sentence: Sentence, scores: Sequence[float] | None = None) -> dict[str, Any]:
     """A task with an annotation, or with a prediction where its entities have scores; offsets in code points."""
     text, marks = marks_of(sentence)
     task: dict[str, Any] = {"data": {"text": text} if sentence.id is None else {"text": text, "id": sentence.id}}

@@ -6,14 +6,14 @@ Each reader gives sentences with IOB2 tags and the places that could not be read
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sequst.corpus.formats.columns import Row, blocks
+from sequst.corpus.formats.records import each, words_with_tags
 from sequst.corpus.sentence import Sentence, Source
-from sequst.corpus.tags import OUTSIDE, Span, is_tag, tags_of, violations
-from sequst.errors import Problem, UsageError, shorten
+from sequst.corpus.tags import OUTSIDE, Span, tags_of, violations
+from sequst.errors import Malformed, Problem, UsageError, shorten
 from sequst.inputs import Input
 
 
@@ -35,31 +35,20 @@ def read_parallel(words: Path, tags: Path, intents: Path | None = None) -> Read:
     longest = max(map(len, columns))
     for path, lines in zip(files, columns, strict=True):
         if len(lines) != longest:
-            problems.append(
-                Problem(str(path), len(lines) + 1, "the end of the file", f"{longest} lines, as the other files have")
-            )
-    sentences = []
-    for number, (text, marks, *intent) in enumerate(zip(*columns, strict=False), 1):
-        found, given = text.split(), marks.split()
-        problem = _wrong_tags(found, given)
-        if problem is not None:
-            problems.append(Problem(str(tags), number, *problem))
-        elif found:
-            prefix = f"{intent[0].strip()}." if intent else ""
-            typed = tuple(tag if tag == OUTSIDE else f"{tag[:2]}{prefix}{tag[2:]}" for tag in given)
-            sentences.append(Sentence(tuple(found), typed, number, Source(str(words), number)))
+            expected = f"{longest} lines, as the other files have"
+            problems.append(Problem(str(path), len(lines) + 1, "the end of the file", expected))
+
+    def sentence(lines: tuple[str, ...], number: int, place: Source) -> Sentence:
+        prefix = f"{lines[2].strip()}." if intents is not None else ""
+        given = [tag if tag == OUTSIDE else f"{tag[:2]}{prefix}{tag[2:]}" for tag in lines[1].split()]
+        found = words_with_tags(lines[0].split(), given, number, Source(str(words), number))
+        for word, wrong, expected in violations(given, "IOB2"):
+            raise Malformed(f"{wrong} at {found.words[word]!r}", expected)
+        return found
+
+    rows = ((Source(str(tags), number), lines) for number, lines in enumerate(zip(*columns, strict=False), 1))
+    sentences = [found for found in each(rows, sentence, problems.append) if found.words]
     return Read(sentences, sorted(problems, key=lambda problem: problem.line))
-
-
-def _wrong_tags(words: Sequence[str], tags: Sequence[str]) -> tuple[str, str] | None:
-    """(what was found, what was expected) where tags are not as many as words, or not IOB2."""
-    if len(words) != len(tags):
-        return f"{len(tags)} tags for {len(words)} words", "a tag for every word"
-    strange = [tag for tag in tags if tag != OUTSIDE and not is_tag(tag)]
-    if strange:
-        return shorten(strange[0]), "O, B-TYPE or I-TYPE"
-    bad = violations(tuple(tags), "IOB2")
-    return (f"{bad[0][1]} at {words[bad[0][0]]!r}", bad[0][2]) if bad else None
 
 
 WORD, NAMES = 3, 10
@@ -82,25 +71,23 @@ def read_gold_conll(folder: Path) -> Read:
 def _bracketed(name: str, rows: list[Row], problems: list[Problem], id_: int) -> Sentence | None:
     """Tags from (PERSON*, *, *) and (GPE); None where the brackets do not close."""
     spans: list[Span] = []
-    open_: tuple[str, int] | None = None
-    for place, (number, fields) in enumerate(rows):
+    place = Source(name, rows[0][0], line_per_word=True)
+    open_, begin = "", 0
+    for i, (_, fields) in enumerate(rows):
         mark = fields[NAMES] if len(fields) > NAMES + 1 else ""
         begins, ends = mark.startswith("("), mark.endswith(")")
-        if not mark or (begins and open_ is not None) or (ends and not begins and open_ is None):
-            problems.append(
-                Problem(name, number, shorten(mark or " ".join(fields)), "an entity bracket that fits, in column 11")
-            )
+        if not mark or (begins and open_) or (ends and not begins and not open_):
+            problems.append(place.problem(shorten(mark or " ".join(fields)), "an entity bracket that fits, in column 11", i))
             return None
         if begins:
-            open_ = mark.strip("(*)"), place
-        if ends and open_ is not None:
-            spans.append(Span(open_[0], open_[1], place + 1))
-            open_ = None
-    if open_ is not None:
-        problems.append(Problem(name, rows[-1][0], f"the end of a sentence in {open_[0]}", "a bracket that closes it"))
+            open_, begin = mark.strip("(*)"), i
+        if ends:
+            spans.append(Span(open_, begin, i + 1))
+            open_ = ""
+    if open_:
+        problems.append(place.problem(f"the end of a sentence in {open_}", "a bracket that closes it", len(rows) - 1))
         return None
-    words = tuple(fields[WORD] for _, fields in rows)
-    return Sentence(words, tags_of(spans, len(words)), id_, Source(name, rows[0][0], line_per_word=True))
+    return Sentence(tuple(fields[WORD] for _, fields in rows), tags_of(spans, len(rows)), id_, place)
 
 
 def read_multiwoz(data: Path, part: str) -> Read:
@@ -114,20 +101,19 @@ def read_multiwoz(data: Path, part: str) -> Read:
         dialogues = json.loads(data.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         return Read([], [Problem(str(data), 1, f"no valid JSON ({error})", "MultiWOZ 2.1's data.json")])
-    sentences: list[Sentence] = []
-    problems: list[Problem] = []
+    read = Read([], [])
     for name, dialogue in dialogues.items():
-        if (name in lists[part]) if part in lists else not any(name in names for names in lists.values()):
-            for turn in dialogue["log"][::2]:  # the user begins
-                words = turn["text"].split()
-                spans = _turn_spans(turn.get("span_info") or [], len(words))
-                if spans is None:
-                    problems.append(Problem(str(data), 1, f"a span outside its turn in {name}", "words of the turn"))
-                elif words:
-                    sentences.append(
-                        Sentence(tuple(words), tags_of(spans, len(words)), len(sentences) + 1, Source(str(data), 1))
-                    )
-    return Read(sentences, problems)
+        if part != next((other for other, names in lists.items() if name in names), "train"):
+            continue
+        for turn in dialogue["log"][::2]:  # the user begins
+            words = tuple(turn["text"].split())
+            spans = _turn_spans(turn.get("span_info") or [], len(words))
+            if spans is None:
+                read.problems.append(Problem(str(data), 1, f"a span outside its turn in {name}", "words of the turn"))
+            elif words:
+                number = len(read.sentences) + 1
+                read.sentences.append(Sentence(words, tags_of(spans, len(words)), number, Source(str(data), 1)))
+    return read
 
 
 def _dialogues(folder: Path, stem: str) -> set[str]:

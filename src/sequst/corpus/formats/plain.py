@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-from sequst.corpus.sentence import Sentence, Source
-from sequst.corpus.words import split_words
-
-
-def sentence_from_text(text: str, id: str | int | None = None, source: Source | None = None) -> Sentence:
-    offsets = tuple(split_words(text))
-    words = tuple(text[start:end] for start, end in offsets)
-    return Sentence(words, None, id, source, text, offsets)
+from sequst.corpus.formats.registry import Request
+from sequst.corpus.sentence import Sentence, Source, sentence_from_text
+from sequst.files import atomic_text
 
 
-def read_text(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[Sentence]:
+def read(request: Request) -> Iterator[Sentence]:
     """A sentence for every line that is not empty; offsets count from the start of the line."""
-    ordinal = 0
-    for number, line in lines:
-        if line.strip():
-            ordinal += 1
-            yield sentence_from_text(line, ordinal, Source(name, number))
+    lines = ((number, line) for number, line in request.source.lines(request.report) if line.strip())
+    for ordinal, (number, line) in enumerate(lines, 1):
+        yield sentence_from_text(line, ordinal, Source(request.source.name, number))
+
+
+def write(path: Path, sentences: Iterable[Sentence]) -> None:
+    with atomic_text(path) as file:
+        file.writelines(sentence.as_text()[0] + "\n" for sentence in sentences)

@@ -2,84 +2,83 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from sequst.corpus.formats.annotated import Annotated, Loss, Mark, mark_of, marks_of
-from sequst.corpus.formats.columns import TagUse
-from sequst.corpus.formats.records import SEPARATORS, Ids, Malformed, Remark, each_of, list_of, objects_of_lines, text_of
-from sequst.corpus.sentence import Offsets, Sentence, Source
+from sequst.corpus.formats.annotated import marks_of
+from sequst.corpus.formats.answers import Given, Record, sentences_with_answers
+from sequst.corpus.formats.columns import SEPARATORS
+from sequst.corpus.formats.records import list_of, objects_in_lines, text_of
+from sequst.corpus.formats.registry import Request
+from sequst.corpus.sentence import Offsets, Sentence
 from sequst.corpus.tags import spans
-from sequst.errors import shorten
-from sequst.inputs import Input, Report
+from sequst.errors import Malformed, shorten
 
-_SHAPES = '{"text": "...", "spans": [{"start": 0, "end": 5, "label": "..."}], "answer": "accept"}'
-_ANSWERS = ("accept", "reject", "ignore")
-
-
-def read_prodigy(source: Input, tag_use: TagUse, report: Report, remark: Remark) -> Iterator[Annotated]:
-    yield from each_of(objects_of_lines(source, _SHAPES, report), functools.partial(_record, tag_use=tag_use), report)
+_SPAN = '{"start": 0, "end": 5, "label": "..."}'
+_LEFT_OUT = {"reject": "a rejected answer", "ignore": "an answer that was skipped"}
 
 
-def _record(record: dict[str, Any], ordinal: int, place: Source, ids: Ids, tag_use: TagUse) -> Annotated:
-    text = text_of(record.get("text"))
-    meta = record.get("meta")
-    id_ = ids.of(meta.get("id") if isinstance(meta, dict) else None, ordinal, place)
-    given = record.get("tokens")
-    tokens = None if given is None else _tokens(list_of(given, "tokens"), text)
-    words = None if tokens is None else tuple(token for token in tokens if text[slice(*token)].strip())
-    if tag_use == "ignored":
-        return Annotated(text, None, id_, place, words)
-    answer = record.get("answer")
-    if answer is not None and answer not in _ANSWERS:
-        raise Malformed(f"answer {shorten(answer)}", f"one of {', '.join(_ANSWERS)}")
-    if answer in ("reject", "ignore"):
-        done = Loss("a rejected answer" if answer == "reject" else "an answer that was skipped", "the text is left out")
-        return Annotated(text, None, id_, place, words, (done,), left_out=True)
-    if record.get("spans") is None and answer is None:
-        return Annotated(text, None, id_, place, words)
-    if answer is None and isinstance(meta, dict) and "score" in meta:  # as `prodigy_record` writes what was predicted
-        return Annotated(text, None, id_, place, words, (Loss("predictions that nobody has looked at", "left out"),))
-    marks = tuple(_mark(item, text, tokens) for item in list_of(record.get("spans") or [], "spans"))
-    relations = list_of(record.get("relations") or [], "relations")
-    return Annotated(text, marks, id_, place, words, (Loss("a relation", "left out"),) * len(relations))
+def read(request: Request) -> Iterator[Sentence]:
+    objects = objects_in_lines(request, f'{{"text": "...", "spans": [{_SPAN}], "answer": "accept"}}')
+    return sentences_with_answers(objects, _record, request)
+
+
+def _record(found: dict[str, Any], with_tags: bool) -> Record:
+    text, meta, tokens, answer = text_of(found.get("text")), found.get("meta"), found.get("tokens"), found.get("answer")
+    meta = meta if isinstance(meta, dict) else {}
+    words = None if tokens is None else _tokens(list_of(tokens, "tokens"), text)
+    record = Record(text, meta.get("id"), words)
+    if not with_tags or (answer is None and found.get("spans") is None):
+        return record
+    if answer not in (None, "accept", *_LEFT_OUT):
+        raise Malformed(f"answer {shorten(answer)}", f"one of accept, {', '.join(_LEFT_OUT)}")
+    if answer in _LEFT_OUT:
+        return replace(record, lost=[(_LEFT_OUT[answer], "the text is left out")], left_out=True)
+    if answer is None and "score" in meta:  # as `task` writes what was predicted
+        return replace(record, lost=[("predictions that nobody has looked at", "left out")])
+    given = [_given(item, words) for item in list_of(found.get("spans") or [], "spans")]
+    relations = list_of(found.get("relations") or [], "relations")
+    return replace(record, answers=[given], lost=[("a relation", "left out")] * len(relations))
 
 
 def _tokens(given: list[Any], text: str) -> Offsets:
+    """The places of the tokens, which must be in order and hold all of the text but white space."""
     tokens: list[tuple[int, int]] = []
+    at = 0
     for token in given:
         start, end = (token.get("start"), token.get("end")) if isinstance(token, dict) else (None, None)
         if type(start) is not int or type(end) is not int:
             raise Malformed(f"token {shorten(token)}", "tokens with text, start and end")
         covered = text[start:end]
-        if not (tokens[-1][1] if tokens else 0) <= start < end <= len(text) or covered != token.get("text"):
+        if not at <= start < end <= len(text) or covered != token.get("text"):
             raise Malformed(f"token {shorten(token)}", "tokens in order, as they stand in the text")
         if covered.strip() and SEPARATORS.search(covered):
             raise Malformed(f"token {shorten(token)}", "tokens without tabs and line ends in them")
+        _require_blank(text[at:start])
         tokens.append((start, end))
-    between = [text[end:start] for (_, end), (start, _) in itertools.pairwise([(0, 0), *tokens, (len(text), len(text))])]
-    for left_out in between:
-        if left_out.strip():
-            raise Malformed(f"{shorten(left_out.strip())} in no token", "tokens for all of the text but white space")
+        at = end
+    _require_blank(text[at:])
     return tuple(tokens)
 
 
-def _mark(item: Any, text: str, tokens: Offsets | None) -> Mark:
+def _require_blank(between: str) -> None:
+    if between.strip():
+        raise Malformed(f"{shorten(between.strip())} in no token", "tokens for all of the text but white space")
+
+
+def _given(item: Any, tokens: Offsets | None) -> Given:
     if not isinstance(item, dict):
-        raise Malformed(f"span {shorten(item)}", '{"start": 0, "end": 5, "label": "..."}')
-    mark = mark_of(text, item.get("start"), item.get("end"), item.get("label"))
-    first, last = item.get("token_start"), item.get("token_end")
+        raise Malformed(f"span {shorten(item)}", _SPAN)
+    start, end, first, last = (item.get(key) for key in ("start", "end", "token_start", "token_end"))
     if tokens is not None and type(first) is int and type(last) is int:
-        if not 0 <= first <= last < len(tokens) or (tokens[first][0], tokens[last][1]) != (mark.start, mark.end):
-            raise Malformed(
-                f"span {mark.start} to {mark.end} on tokens {first} to {last}", "the same place in characters and tokens"
-            )
-    return mark
+        if not 0 <= first <= last < len(tokens) or (tokens[first][0], tokens[last][1]) != (start, end):
+            what = f"span {shorten(start)} to {shorten(end)} on tokens {first} to {last}"
+            raise Malformed(what, "the same place in characters and tokens")
+    return Given(start, end, item.get("label"))
 
 
-def prodigy_record(sentence: Sentence, scores: Sequence[float] | None = None) -> dict[str, Any]:
+def task(sentence: Sentence, scores: Sequence[float] | None = None) -> dict[str, Any]:
     """An accepted task, or one to look at, without an answer, where there are no tags or they are predicted."""
     text, marks = marks_of(sentence)
     _, offsets = sentence.as_text()

@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sequst.corpus.formats.annotated import Annotated, Lost, Misfit, Policy, sentences_of
-from sequst.corpus.formats.argilla import read_argilla
-from sequst.corpus.formats.brat import read_brat
-from sequst.corpus.formats.columns import TagUse, read_columns
-from sequst.corpus.formats.detect import Format, Guess, guess, open_input
-from sequst.corpus.formats.docbin import read_docbin
-from sequst.corpus.formats.doccano import read_doccano
-from sequst.corpus.formats.huggingface import read_dataset
-from sequst.corpus.formats.jsonl import read_jsonl
-from sequst.corpus.formats.labelstudio import read_labelstudio
-from sequst.corpus.formats.plain import read_text
-from sequst.corpus.formats.prodigy import read_prodigy
-from sequst.corpus.formats.records import Remark
+from sequst.corpus.formats.detect import Guess, guess, open_input
+from sequst.corpus.formats.registry import FORMATS, Request, TagUse
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import Scheme, detect_scheme, to_iob2, violations
 from sequst.errors import DataError, Problem, SequstError
 from sequst.inputs import Input, Report
 
-TOOLS: dict[Format, Callable[[Input, TagUse, Report, Remark], Iterator[Annotated]]] = {
-    "labelstudio": read_labelstudio,
-    "doccano": read_doccano,
-    "prodigy": read_prodigy,
-    "argilla": read_argilla,
-    "spacy": read_docbin,
-    "brat": read_brat,
-}
-"""Readers of what annotation tools write."""
+if TYPE_CHECKING:
+    from sequst.corpus.formats.annotated import Misfit
 
 
 @dataclass(frozen=True)
@@ -41,13 +24,11 @@ class Reading:
 
     name: str
     guess: Guess
-    scheme: Scheme | None
     sentences: list[Sentence]
     problems: list[Problem]
-    note: str = ""
-    remarks: list[str] = field(default_factory=list)
-    """What a reader has decided by itself."""
-    misfits: list[Misfit] = field(default_factory=list)
+    notes: list[str]
+    """What was guessed and decided, for the user to see."""
+    misfits: list[Misfit]
     """What did not fit into tags, where that was allowed, and what was done about it."""
 
     def require(self) -> list[Sentence]:
@@ -58,17 +39,6 @@ class Reading:
             raise SequstError(f"{self.name} is empty: no sentence in it (read as {self.guess})")
         return self.sentences
 
-    @property
-    def notes(self) -> list[str]:
-        """What was guessed, for the user to see."""
-        notes = [f"{self.name}: read as {self.guess}"] if self.guess.reason != "as told" else []
-        notes += self.remarks
-        if self.note:
-            notes.append(self.note)
-        if self.scheme not in (None, "IOB2"):
-            notes.append(f"{self.name}: tags turned from {self.scheme} into IOB2")
-        return notes
-
 
 def read_file(
     path: str | Path,
@@ -78,46 +48,38 @@ def read_file(
     word_column: int | None = None,
     tag_column: int | None = None,
     name: str | None = None,
-    on_conflict: Policy = "error",
+    on_conflict: str = "error",
 ) -> Reading:
     """Read a whole file, collecting its malformed places instead of stopping at the first; messages call it `name`.
 
-    What tags cannot hold is such a place too, unless `on_conflict` allows to drop or trim it."""
+    What tags cannot hold is such a place too, unless `on_conflict` says to drop or trim it.
+    """
     source = open_input(path, name, format)
     how = guess(source, format, word_column, tag_column)
-    remarks: list[str] = []
+    notes = [] if how.reason == "as told" else [f"{source.name}: read as {how}"]
     misfits: list[Misfit] = []
-    more = _Asides(on_conflict, misfits.append, remarks.append)
-    sentences, scheme, problems = _read_tagged(source, how, tag_use, more)
-    note = ""
+    request = Request(source, how.layout, tag_use, remark=notes.append, policy=on_conflict, lost=misfits.append)
+    sentences, scheme, problems = _read_tagged(how.format, request)
     if tag_use == "hidden" and problems and source.can_be_read_again:
-        note = f"{source.name}: read without its tags, which are not all valid: {problems[0]}"
-        sentences, scheme, problems = _read_tagged(source, how, "ignored", more)
+        notes.append(f"{source.name}: read without its tags, which are not all valid: {problems[0]}")
+        sentences, scheme, problems = _read_tagged(how.format, replace(request, tag_use="ignored"))
     if how.format == "text" and tag_use == "required" and sentences and not problems:
         raise SequstError(
             f"{source.name} has no tags: it was read as {how}.\n"
             "Words with tags are needed, in columns or JSON lines. If that is what it has, name its format, conll or jsonl: "
             "--help says with which flag"
         )
-    return Reading(source.name, how, scheme, sentences, problems, note, remarks, misfits)
+    if scheme not in (None, "IOB2"):
+        notes.append(f"{source.name}: tags turned from {scheme} into IOB2")
+    return Reading(source.name, how, sentences, problems, notes, misfits)
 
 
-@dataclass(frozen=True)
-class _Asides:
-    """What to do with what does not fit, and where it and the decisions of readers go."""
-
-    policy: Policy = "error"
-    lost: Lost = lambda misfit: None
-    remark: Remark = lambda remark: None
-
-
-def _read_tagged(
-    source: Input, how: Guess, tag_use: TagUse, more: _Asides
-) -> tuple[list[Sentence], Scheme | None, list[Problem]]:
+def _read_tagged(format: str, request: Request) -> tuple[list[Sentence], Scheme | None, list[Problem]]:
     """(sentences with IOB2 tags, the scheme they were written in, malformed places by line)."""
     problems: list[Problem] = []
-    sentences = list(_sentences(source, how, tag_use, problems.append, more))
-    scheme = detect_scheme(s.tags for s in sentences if s.tags is not None) if any(s.tags for s in sentences) else None
+    sentences = list(FORMATS[format].read(replace(request, report=problems.append)))
+    tagged = [sentence.tags for sentence in sentences if sentence.tags]
+    scheme = detect_scheme(tagged) if tagged else None
     if scheme is not None:
         sentences = _turn(sentences, scheme, problems.append)
     return sentences, scheme, sorted(problems, key=lambda problem: (problem.file, problem.line))
@@ -132,25 +94,7 @@ def read(
 
 def stream(source: Input, how: Guess) -> Iterator[Sentence]:
     """Sentences without tags, one at a time, for files larger than memory; stops at the first malformed place."""
-
-    def stop(problem: Problem) -> None:
-        raise DataError([problem])
-
-    return _sentences(source, how, "ignored", stop, _Asides())
-
-
-def _sentences(source: Input, how: Guess, tag_use: TagUse, report: Report, more: _Asides) -> Iterator[Sentence]:
-    if how.format in TOOLS:
-        records = TOOLS[how.format](source, tag_use, report, more.remark)
-        return sentences_of(records, tag_use, more.policy, report, more.lost)
-    if how.format == "datasets":
-        return read_dataset(source, tag_use, report, more.remark)
-    lines = source.lines(report)
-    if how.format == "conll":
-        return read_columns(source.name, lines, how.layout, tag_use, report)
-    if how.format == "jsonl":
-        return read_jsonl(source.name, lines, tag_use, report, more.policy, more.lost)
-    return read_text(source.name, lines)
+    return FORMATS[how.format].read(Request(source, how.layout, "ignored"))
 
 
 def _turn(sentences: list[Sentence], scheme: Scheme, report: Report) -> list[Sentence]:
@@ -166,8 +110,3 @@ def _turn(sentences: list[Sentence], scheme: Scheme, report: Report) -> list[Sen
                 sentence = replace(sentence, tags=to_iob2(sentence.tags, scheme))
             turned.append(sentence)
     return turned
-
-
-def hide_tags(sentences: list[Sentence]) -> tuple[list[Sentence], list[tuple[str, ...] | None]]:
-    """(sentences without tags, their tags apart): training gets the first, diagnosis alone the second."""
-    return [s.without_tags() for s in sentences], [s.tags for s in sentences]

@@ -1,83 +1,66 @@
-"""What the readers of JSON share: one object a line or a list of them, and values that must be what they should."""
+"""What the readers of records share: how records are taken one by one, and values that must be what they should."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from sequst.corpus.sentence import Source
-from sequst.errors import shorten
-from sequst.inputs import Input, Report
-
-SEPARATORS = re.compile("[\t\r\n\0]")
-"""What no word may hold: a column file could not."""
-
-_HALVES = re.compile("[\ud800-\udfff]")
+from sequst.corpus.formats.columns import SEPARATORS
+from sequst.corpus.formats.registry import Request
+from sequst.corpus.sentence import Sentence, Source, require_text
+from sequst.corpus.tags import is_tag
+from sequst.errors import Malformed, shorten
+from sequst.inputs import Report
 
 T = TypeVar("T")
-
-Remark = Callable[[str], None]
-"""Takes something that a reader has decided, for the user to see."""
+Item = TypeVar("Item")
 
 
-class Malformed(Exception):
-    """A record that cannot be read; its reader knows where it stands."""
-
-    def __init__(self, found: str, expected: str) -> None:
-        self.found, self.expected = found, expected
-
-
-def parse_object(text: str, shapes: str) -> dict[str, Any]:
-    try:
-        record = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise Malformed(f"invalid JSON ({error})", f"one object a line, {shapes}") from None
-    if not isinstance(record, dict):
-        raise Malformed(shorten(record), f"an object, {shapes}")
-    return record
+def each(items: Iterable[tuple[Source, Item]], read: Callable[[Item, int, Source], T], report: Report) -> Iterator[T]:
+    """What `read` makes of every item, its number and its place; of one that is malformed the problem is reported."""
+    for number, (place, item) in enumerate(items, 1):
+        try:
+            yield read(item, number, place)
+        except Malformed as bad:
+            report(place.problem(bad.found, bad.expected))
 
 
-def objects_of_lines(source: Input, shapes: str, report: Report) -> Iterator[tuple[Source, dict[str, Any]]]:
-    """(where it stands, the object) for every line that is not empty; malformed ones are reported and left out."""
-    for number, line in source.lines(report):
-        if line.strip():
-            place = Source(source.name, number)
-            try:
-                yield place, parse_object(line, shapes)
-            except Malformed as bad:
-                report(place.problem(bad.found, bad.expected))
+def objects_in_lines(request: Request, shapes: str) -> Iterator[tuple[Source, dict[str, Any]]]:
+    """(where it stands, the object) for every line that is not empty."""
+
+    def parse(line: str, _: int, place: Source) -> tuple[Source, dict[str, Any]]:
+        try:
+            return place, _object(json.loads(line), shapes)
+        except (ValueError, RecursionError) as error:
+            raise Malformed(f"invalid JSON ({error})", f"one object a line, {shapes}") from None
+
+    name = request.source.name
+    lines = ((Source(name, number), line) for number, line in request.source.lines(request.report) if line.strip())
+    return each(lines, parse, request.report)
 
 
-def objects_of_list(source: Input, shapes: str, report: Report) -> Iterator[tuple[Source, dict[str, Any]]]:
+def objects_in_list(request: Request, shapes: str) -> Iterator[tuple[Source, dict[str, Any]]]:
     """(which record it is, the object) for all of a file that is one JSON list."""
-    text = "\n".join(line for _, line in source.lines(report))
+    name = request.source.name
+    text = "\n".join(line for _, line in request.source.lines(request.report))
     try:
         records = json.loads(text)
-    except json.JSONDecodeError as error:
-        report(Source(source.name, error.lineno).problem(f"invalid JSON ({error})", f"a whole file, a list of {shapes}"))
-        return
     except (ValueError, RecursionError) as error:
-        report(Source(source.name, 1).problem(f"invalid JSON ({error})", f"a list of {shapes}"))
-        return
+        place = Source(name, getattr(error, "lineno", 1))
+        request.report(place.problem(f"invalid JSON ({error})", f"a whole file, a list of {shapes}"))
+        records = []
     if not isinstance(records, list):
-        report(Source(source.name, 1).problem(shorten(records), f"a list of {shapes}"))
-        return
-    for number, record in enumerate(records, 1):
-        place = Source(source.name, number, unit="record")
-        if isinstance(record, dict):
-            yield place, record
-        else:
-            report(place.problem(shorten(record), shapes))
+        request.report(Source(name, 1).problem(shorten(records), f"a list of {shapes}"))
+        records = []
+    items = ((Source(name, number, unit="record"), record) for number, record in enumerate(records, 1))
+    return each(items, lambda record, _, place: (place, _object(record, shapes)), request.report)
 
 
-def require_text(text: str) -> None:
-    """JSON can escape halves of characters and NUL, which are no text."""
-    if "\0" in text:
-        raise Malformed(f"a NUL character in {shorten(text)}", "text without it")
-    if not text.isascii() and _HALVES.search(text):
-        raise Malformed(f"half a character in {shorten(text)}", "whole characters: surrogates only in pairs")
+def _object(value: Any, shapes: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise Malformed(shorten(value), f"an object, {shapes}")
+    return value
 
 
 def text_of(value: Any, what: str = "text") -> str:
@@ -87,16 +70,29 @@ def text_of(value: Any, what: str = "text") -> str:
     return value
 
 
-def the_text(fields: Any, what: str) -> str:
-    """The text among named values: that called `text`, or else the only one that is a string."""
+def the_text(record: dict[str, Any], name: str, shapes: str) -> str:
+    """The text among the named values that a record has under `name`: that called `text`, or else the only string."""
+    if name not in record:
+        raise Malformed(f"the keys {keys_of(record)}", shapes)
+    fields = record[name]
     if not isinstance(fields, dict):
-        raise Malformed(f"{what} {shorten(fields)}", f'an object as {what}, {{"text": "..."}}')
+        raise Malformed(f"{name} {shorten(fields)}", f'an object as {name}, {{"text": "..."}}')
     if "text" in fields:
         return text_of(fields["text"])
-    strings = [value for name, value in fields.items() if isinstance(value, str) and name != "id"]
+    strings = [value for key, value in fields.items() if isinstance(value, str) and key != "id"]
     if len(strings) != 1:
-        raise Malformed(f"{what} with the keys {', '.join(map(shorten, fields)) or 'none'}", "the text, under the key text")
+        raise Malformed(f"{name} with the keys {keys_of(fields)}", "the text, under the key text")
     return text_of(strings[0])
+
+
+def keys_of(record: dict[str, Any]) -> str:
+    return ", ".join(map(shorten, record)) or "none"
+
+
+def list_of(value: Any, what: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise Malformed(f"{what} {shorten(value)}", f"a list as {what}")
+    return value
 
 
 def id_of(value: Any, otherwise: int) -> str | int:
@@ -106,12 +102,6 @@ def id_of(value: Any, otherwise: int) -> str | int:
     if not isinstance(value, str | int) or isinstance(value, bool):
         raise Malformed(f"id {shorten(value)}", "a string or a number as id")
     require_text(str(value))
-    return value
-
-
-def list_of(value: Any, what: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise Malformed(f"{what} {shorten(value)}", f"a list as {what}")
     return value
 
 
@@ -126,21 +116,24 @@ class Ids:
     def __init__(self) -> None:
         self._first: dict[str | int, Source] = {}
 
-    def of(self, value: Any, ordinal: int, place: Source) -> str | int:
-        id_ = id_of(value, ordinal)
+    def of(self, value: Any, number: int, place: Source) -> str | int:
+        id_ = id_of(value, number)
         first = place if value is None else self._first.setdefault(id_, place)
         if first is not place:
             raise Malformed(f"the id {shorten(id_)} again", f"an id of its own: {first} has this one")
         return id_
 
 
-def each_of(
-    objects: Iterable[tuple[Source, dict[str, Any]]], read: Callable[[dict[str, Any], int, Source, Ids], T], report: Report
-) -> Iterator[T]:
-    """What `read` makes of every object, its number and its place; of one that is malformed the problem is reported."""
-    ids = Ids()
-    for ordinal, (place, record) in enumerate(objects, 1):
-        try:
-            yield read(record, ordinal, place, ids)
-        except Malformed as bad:
-            report(place.problem(bad.found, bad.expected))
+def words_with_tags(words: Any, tags: Any, id_: str | int, place: Source) -> Sentence:
+    """A sentence of words and tags as a record gives them, or without tags where they are None."""
+    for word in list_of(words, "words"):
+        if not isinstance(word, str) or not word.strip(" ") or SEPARATORS.search(word):
+            raise Malformed(f"{shorten(word)} among the words", "non-empty strings without tabs and line ends")
+        require_text(word)
+    for tag in [] if tags is None else list_of(tags, "tags"):
+        if not isinstance(tag, str) or not is_tag(tag):
+            raise Malformed(f"{shorten(tag)} as a tag", "O, B-TYPE or I-TYPE")
+        require_text(tag)
+    if tags is not None and len(tags) != len(words):
+        raise Malformed(f"{len(words)} words and {len(tags)} tags", "a tag for every word")
+    return Sentence(tuple(words), None if tags is None else tuple(tags), id_, place)

@@ -1,0 +1,111 @@
+"""The formats: how their files are known, what they lack, and which module reads and writes each."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from sequst.errors import DataError, Problem
+from sequst.inputs import Input, Report
+
+if TYPE_CHECKING:
+    from sequst.corpus.formats.annotated import Misfit
+    from sequst.corpus.sentence import Sentence
+
+TagUse = Literal["required", "optional", "hidden", "ignored"]
+"""Labelled files need tags and other files may have them; those of unlabelled files are for diagnosis alone, so that invalid
+ones are dropped with a note; `predict` does not look at them."""
+
+SAVED = ("dataset_info.json", "dataset_dict.json")
+"""One of these is in a folder that a dataset was saved to."""
+CUT = "words as they were cut"
+OTHER_CUT = "texts of words that we would cut in another way"
+
+
+class Format(NamedTuple):
+    """A format. To add one: a row in FORMATS, and a module that is imported only when it is used.
+
+    The module has `read(request)`, which gives sentences, and `write(path, sentences)`, or `task(sentence, scores)` where an
+    annotation tool imports JSON.
+    """
+
+    module: str
+    endings: tuple[str, ...] = ()
+    in_folder: tuple[str, ...] = ()
+    """Files, as patterns, that show that a folder is of this format."""
+    lacks: tuple[str, ...] = ()
+    """What it has no place for."""
+    tasks: Literal["", "lines", "list"] = ""
+    """How its tasks make a file: one a line, or a JSON list."""
+
+    def load(self) -> Any:
+        return importlib.import_module(f"sequst.corpus.formats.{self.module}")
+
+    def read(self, request: Request) -> Iterator[Sentence]:
+        sentences: Iterator[Sentence] = self.load().read(request)
+        return sentences
+
+
+FORMATS = {
+    "conll": Format("columns", (".conll", ".bio", ".tsv"), lacks=("ids", "texts")),
+    "jsonl": Format("jsonl", (".jsonl",), lacks=(OTHER_CUT,)),
+    "text": Format("plain", (".txt",), lacks=("ids", CUT)),
+    "labelstudio": Format("labelstudio", (".json",), lacks=(CUT,), tasks="list"),
+    "doccano": Format("doccano", lacks=(CUT,), tasks="lines"),
+    "prodigy": Format("prodigy", tasks="lines"),
+    "argilla": Format("argilla", lacks=(CUT,), tasks="list"),
+    "spacy": Format("docbin", (".spacy",)),
+    "brat": Format("brat", (".ann",), ("**/*.ann",), lacks=(CUT,)),
+    "datasets": Format("huggingface", (".parquet",), (*SAVED, "**/*.parquet"), ("texts",)),
+}
+TASKS = tuple(name for name, format in FORMATS.items() if format.tasks)
+"""What annotation tools import as JSON."""
+BY_ENDING = {ending: name for name, format in FORMATS.items() for ending in format.endings}
+LABEL_KEYS = ("label", "labels", "entities", "annotations")
+"""Of different versions of doccano."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which columns hold the word and the tag: 0 is the first, -1 the last."""
+
+    word: int = 0
+    tag: int = -1
+
+
+def stop(problem: Problem) -> None:
+    """Report a malformed place by raising it."""
+    raise DataError([problem])
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a reader is to read, and where it puts what is no sentence."""
+
+    source: Input
+    layout: Layout
+    tag_use: TagUse
+    report: Report = stop
+    """Takes malformed places."""
+    remark: Callable[[str], None] = lambda remark: None
+    """Takes what a reader has decided, for the user to see."""
+    policy: str = "error"
+    """What to do with what tags cannot hold: report it, `drop` it or `trim` it."""
+    lost: Callable[[Misfit], None] = lambda misfit: None
+    """Takes what was dropped or trimmed."""
+
+
+def place_and_split(path: str | Path) -> tuple[Path, str]:
+    """NAME#SPLIT of a dataset taken apart; a path that is there is taken as it stands."""
+    if Path(path).exists():
+        return Path(path), ""
+    name, _, split = str(path).partition("#")
+    return Path(name), split
+
+
+def is_on_the_hub(path: str | Path) -> bool:
+    """Whether a dataset of this name is nowhere on the disk."""
+    return not place_and_split(path)[0].exists()
