@@ -125,9 +125,9 @@ def test_lines_that_differ_in_a_name_do_not_crowd_out_the_rest(tagger: Tagger, m
     names = ["".join(letters) for letters in itertools.product("abcdefghij", "klmnopqrst", "uvw")]
     pool = [*(Sentence((*line, name)) for name in names), *others]
 
-    def scored(*arguments: object) -> Iterator[tuple[object, list[float]]]:
+    def scored(*arguments: object) -> Iterator[tuple[float, object]]:
         for place, prediction in enumerate(tagger.predict(pool)):
-            yield prediction, [1.0 if place < 300 else 0.5] * 3
+            yield 1.0 if place < 300 else 0.5, prediction
 
     monkeypatch.setattr(choosing, "_scored", scored)
     kinds = {sentence.words: 1 + number for number, sentence in enumerate(others)}

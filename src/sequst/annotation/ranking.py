@@ -1,4 +1,4 @@
-"""Which sentences a tagger knows least about: from scores of words to scores of sentences, and the highest of any number."""
+"""Scores of words make the score of a sentence, and the highest of any number of scores are kept."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ DECIDING = 3
 
 
 def sentence_score(words: Sequence[float]) -> float:
-    """The mean of the `DECIDING` highest scores of its words, of which a shorter sentence lacks some: they count 0.
-
-    So one odd word alone gives a third of what three give, and words that are well known neither add nor take away.
-    """
+    """The mean of the `DECIDING` highest scores of its words; words that a shorter sentence lacks count 0."""
     return sum(heapq.nlargest(DECIDING, words)) / DECIDING
 
 
