@@ -397,9 +397,9 @@ def test_a_bilstm_from_the_outside(write: Write, split: Split, tmp_path: Path, s
 def test_the_help_of_every_verb_has_an_example_that_it_understands(sequst: Cli) -> None:
     import typer
 
-    from sequst.cli.app import app
+    from sequst.cli.app import make_app
 
-    root: Any = typer.main.get_command(app)
+    root: Any = typer.main.get_command(make_app())
     names = [[name] for name in root.commands]
     names += [["experiment", name] for name in root.commands["experiment"].commands]
     assert len(names) >= 19

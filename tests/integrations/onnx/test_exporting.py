@@ -233,13 +233,14 @@ def test_what_an_export_cannot_do_is_said(
     export(make_tagger(tiny_encoder), tmp_path / "onnx")
     (tmp_path / "in.txt").write_text("We play\n")
     for flags, message in (
-        (["--uncertainty"], "--uncertainty needs dropout, which an export does not have; name the folder"),
+        (["--uncertainty"], "uncertainty: {0} is an export, which runs on the CPU, in its own precision and without dropout"),
         (["--last-layers", 1], "--last-layers is of MC dropout"),
-        (["--device", "cuda"], "an export is run on the CPU"),
+        (["--device", "cuda"], "device cuda: {0} is an export"),
+        (["--precision", "bf16"], "precision bf16: {0} is an export"),
     ):
         done = sequst("predict", tmp_path / "onnx", tmp_path / "in.txt", *flags)
         assert (done.returncode, done.stdout) == (2, "")
-        assert message in done.stderr
+        assert message.format(tmp_path / "onnx") in done.stderr
     with pytest.raises(UsageError, match="is an export for onnxruntime; name the model that it was made from"):
         Tagger.load(tmp_path / "onnx")
     assert "--to tflite: known: onnx" in sequst("export", model, "--to", "tflite", "--output", tmp_path / "x").stderr

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sequst.errors import SequstError, UsageError
+from sequst.errors import SequstError
 from sequst.files import read_json, write_json
 from sequst.tagger.capitals import checked
 from sequst.tagger.entity_calibration import EntityCalibration
@@ -28,12 +28,6 @@ FACTS = "sequst.json"
 def is_exported(folder: str | Path) -> bool:
     """Whether the folder holds an exported tagger."""
     return (Path(folder) / GRAPH).is_file()
-
-
-def require_its_own_precision(precision: str) -> None:
-    """An error where another than the default is asked of an export."""
-    if precision != "fp32":
-        raise UsageError(f"--precision {precision}: an export is as it was made; name the folder that it was made from")
 
 
 @dataclass(frozen=True)
