@@ -18,12 +18,11 @@ from sequst.corpus.tags import types_of
 from sequst.errors import SequstError, UsageError, shorten
 from sequst.methods.registry import find_method
 from sequst.tagger.tagger import Tagger
-from sequst.training.data import DataFile
 from sequst.training.progress import Progress, Silent
 from sequst.training.run import PhaseStopped
 from sequst.training.seeds import derive
 from sequst.training.settings import Settings
-from sequst.training.sources import Source
+from sequst.training.sources import Source, read_tagged
 from sequst.uncertainty.beliefs import form_beliefs
 
 
@@ -35,16 +34,13 @@ def find_suspects(
     One tagger is trained for each of the `folds`, in a temporary folder. `settings` and `overrides` are those of `train`.
     """
     settings, progress = overridden(settings or Settings(), overrides, "find_suspects()"), progress or Silent()
-    if isinstance(labeled, str | Path):
-        labeled = DataFile(str(labeled))
-    if isinstance(labeled, DataFile):
-        labeled, notes = labeled.read("required")
-        for note in notes:
-            progress.note(note)
-    stranger = next((each for each in labeled if not isinstance(each, Sentence) or each.tags is None), None)
+    sentences, notes = read_tagged(labeled)
+    for note in notes:
+        progress.note(note)
+    stranger = next((each for each in sentences if not isinstance(each, Sentence) or each.tags is None), None)
     if stranger is not None:
         raise UsageError(f"labeled: found {shorten(stranger)} in it; give a file, or a list of Sentence with tags")
-    return rank_suspects(judge(labeled, folds, settings, progress))
+    return rank_suspects(judge(sentences, folds, settings, progress))
 
 
 def judge(sentences: Sequence[Sentence], folds: int, settings: Settings, progress: Progress) -> list[HeldOutPrediction]:

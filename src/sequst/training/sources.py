@@ -27,6 +27,13 @@ def as_files(given: Mapping[str, Source], drop_overlap: bool, spool: Path) -> Fi
     return Files(**{role: _as_file(role, source, spool) for role, source in given.items()}, drop_overlap=drop_overlap)
 
 
+def read_tagged(source: Source) -> tuple[Sequence[Sentence], list[str]]:
+    """(the sentences of a source, all with tags where it is a file, notes on what was guessed)."""
+    if isinstance(source, str | Path):
+        source = DataFile(str(source))
+    return source.read("required") if isinstance(source, DataFile) else (source, [])
+
+
 def _path_of(source: Source) -> str | None:
     if isinstance(source, DataFile):
         return source.path
