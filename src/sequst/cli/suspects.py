@@ -5,18 +5,8 @@ from typing import Annotated
 
 import typer
 
+from sequst.cli import options
 from sequst.cli.console import fail, note, results
-from sequst.cli.options import (
-    Encoder,
-    Head,
-    InputFormat,
-    Overrides,
-    Seed,
-    SettingsFile,
-    TagColumn,
-    TrainingDevice,
-    WordColumn,
-)
 from sequst.files import atomic_text, require_writable
 from sequst.training.configure import load_settings
 
@@ -26,15 +16,15 @@ def suspects(
     output: Annotated[str, typer.Option(help="File to write, as JSON lines; whole or not at all.", metavar="FILE")],
     folds: Annotated[int, typer.Option(help="Taggers to train; each judges the sentences that it has not learnt.")] = 5,
     show: Annotated[int, typer.Option(help="How many to print as a table; all are in the file.", min=0)] = 20,
-    encoder: Encoder = None,
-    head: Head = None,
-    seed: Seed = None,
-    settings: SettingsFile = None,
-    set_: Overrides = None,
-    device: TrainingDevice = None,
-    input_format: InputFormat = "auto",
-    word_column: WordColumn = None,
-    tag_column: TagColumn = None,
+    encoder: options.Encoder = None,
+    head: options.Head = None,
+    seed: options.Seed = None,
+    settings: options.SettingsFile = None,
+    set_: options.Overrides = None,
+    device: options.TrainingDevice = None,
+    input_format: options.InputFormat = "auto",
+    word_column: options.WordColumn = None,
+    tag_column: options.TagColumn = None,
 ) -> None:
     """Find labels that look wrong, the most doubtful first. If it is stopped, nothing is written: begin it again.
 

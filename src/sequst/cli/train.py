@@ -6,19 +6,8 @@ from typing import Annotated
 
 import typer
 
+from sequst.cli import options
 from sequst.cli.console import fail
-from sequst.cli.options import (
-    FORMAT_HELP,
-    Encoder,
-    Head,
-    Overrides,
-    Seed,
-    SettingsFile,
-    TagColumn,
-    TrainingDevice,
-    WordColumn,
-    setting,
-)
 from sequst.errors import UsageError
 from sequst.training.configure import load_settings
 
@@ -28,25 +17,25 @@ def train(
     labeled: Annotated[str | None, typer.Option(help="Labelled sentences.", metavar="FILE")] = None,
     unlabeled: Annotated[str | None, typer.Option(help="Unlabelled sentences; tags in it are ignored.", metavar="FILE")] = None,
     dev: Annotated[str | None, typer.Option(help="Dev set: decides which weights to keep.", metavar="FILE")] = None,
-    dev_fraction: Annotated[float | None, setting("dev_fraction")] = None,
-    dev_shots: Annotated[int | None, setting("dev_shots")] = None,
+    dev_fraction: Annotated[float | None, options.setting("dev_fraction")] = None,
+    dev_shots: Annotated[int | None, options.setting("dev_shots")] = None,
     test: Annotated[str | None, typer.Option(help="Test set: read once, at the end.", metavar="FILE")] = None,
     output: Annotated[str | None, typer.Option(help="Folder of the run; the model is in its `model`.", metavar="RUN")] = None,
     resume: Annotated[str | None, typer.Option(help="Go on with a run that was stopped.", metavar="RUN")] = None,
-    method: Annotated[str | None, setting("method")] = None,
-    encoder: Encoder = None,
-    head: Head = None,
-    seed: Seed = None,
-    settings: SettingsFile = None,
-    set_: Overrides = None,
-    device: TrainingDevice = None,
+    method: Annotated[str | None, options.setting("method")] = None,
+    encoder: options.Encoder = None,
+    head: options.Head = None,
+    seed: options.Seed = None,
+    settings: options.SettingsFile = None,
+    set_: options.Overrides = None,
+    device: options.TrainingDevice = None,
     tracker: Annotated[
         str | None, typer.Option(help="Show the run in tensorboard, wandb or mlflow too.", metavar="NAME")
     ] = None,
-    labeled_format: Annotated[str, typer.Option(help=f"Format of --labeled, --dev, --test: {FORMAT_HELP}")] = "auto",
-    unlabeled_format: Annotated[str, typer.Option(help=f"Format of --unlabeled: {FORMAT_HELP}")] = "auto",
-    word_column: WordColumn = None,
-    tag_column: TagColumn = None,
+    labeled_format: Annotated[str, typer.Option(help=f"Format of --labeled, --dev, --test: {options.FORMAT_HELP}")] = "auto",
+    unlabeled_format: Annotated[str, typer.Option(help=f"Format of --unlabeled: {options.FORMAT_HELP}")] = "auto",
+    word_column: options.WordColumn = None,
+    tag_column: options.TagColumn = None,
     drop_overlap: Annotated[
         bool,
         typer.Option(

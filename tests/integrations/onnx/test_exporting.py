@@ -272,13 +272,7 @@ def test_transitions_are_there_where_they_belong_and_nowhere_else(
 ) -> None:
     export(make_tagger(tiny_encoder, **HEADS[head]), tmp_path / "onnx")
     export(make_tagger(tiny_encoder, **HEADS["valid"]), tmp_path / "other")
-    file, facts = tmp_path / "onnx" / "transitions.safetensors", tmp_path / "onnx" / "sequst.json"
-    tags = [prediction.tags for prediction in OnnxTagger.load(tmp_path / "onnx").predict(SENTENCES[:50])]  # type: ignore[union-attr]
-    told = facts.read_text()
-    facts.write_text(json.dumps({name: value for name, value in json.loads(told).items() if name != "transitions"}))
-    older: Any = OnnxTagger.load(tmp_path / "onnx").predict(SENTENCES[:50])
-    assert [prediction.tags for prediction in older] == tags
-    facts.write_text(told)
+    file = tmp_path / "onnx" / "transitions.safetensors"
     if head == "softmax":
         shutil.copy(tmp_path / "other" / file.name, file)
     else:
