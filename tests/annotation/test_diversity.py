@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sequst.annotation import diversity as spreading
-from sequst.annotation.diversity import NEAR_COPY, Varied, features, near_copies, spread_out
+from sequst.annotation.diversity import NEAR_COPY, Highest, features, near_copies, spread_out
 from sequst.corpus.sentence import Sentence
 
 
@@ -90,7 +90,7 @@ def test_near_copies_are_those_found_one_by_one(block: int, monkeypatch: pytest.
 def test_near_copies_crowd_out_nothing(scores: list[int], most: int, groups: int, count: int, twice: bool) -> None:
     """Some things of a few kinds, of which one each is enough: the best of every kind, then the best of the others, as many as
     there is room for; where few are offered, or no copy was set aside, all by their scores."""
-    varied = Varied[int](most, lambda things: np.eye(groups)[[thing % groups for thing in things]])
+    varied = Highest[int](most, lambda things: np.eye(groups)[[thing % groups for thing in things]])
     held = 0
     offered = list(enumerate(scores[:count]))
     for thing, score in [*offered, *offered] if twice else offered:
@@ -115,3 +115,28 @@ def test_near_copies_have_words_in_common() -> None:
     assert near_copies(features(np.ones((3, 4)), [one, other, third])).tolist() == [False, True, False]
     far = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
     assert near_copies(features(far, [one, one, third])).tolist() == [False, False, False]
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 8))), st.integers(1, 5))
+def test_the_highest_are_those_of_sorting_all_and_never_more(offers: list[tuple[int, int]], most: int) -> None:
+    """Copies of a key have one score, as copies of a sentence nearly do."""
+    score_of = {key: score for score, key in offers}
+    highest = Highest[str](most)
+    for place, (_, key) in enumerate(offers):
+        highest.offer(score_of[key], key, f"{key} at {place}")
+        assert len(highest._held) <= 2 * most
+    firsts = {key: place for place, (_, key) in reversed(list(enumerate(offers)))}
+    expected = sorted(firsts, key=lambda key: (-score_of[key], firsts[key]))[:most]
+    found = highest.ranked()
+    assert [score for score, _ in found] == [score_of[key] for key in expected]
+    assert {thing.split()[0] for _, thing in found} == {str(key) for key in expected}
+
+
+def test_a_copy_comes_in_only_where_the_other_is_gone() -> None:
+    highest = Highest[str](1)
+    highest.offer(1.0, "key", "first")
+    highest.offer(5.0, "key", "copy")
+    assert highest.ranked() == [(1.0, "first")]
+    highest.offer(2.0, "other", "other")
+    highest.offer(3.0, "key", "copy")
+    assert highest.ranked() == [(3.0, "copy")]

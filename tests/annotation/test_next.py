@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from sequst.annotation import next as choosing
-from sequst.annotation.next import CANDIDATES, Chosen, choose_next
-from sequst.annotation.ranking import sentence_score
+from sequst.annotation.next import CANDIDATES, Chosen, choose_next, sentence_score
 from sequst.corpus.generated import generate
 from sequst.corpus.sentence import Sentence
 from sequst.errors import UsageError
@@ -33,6 +32,18 @@ def words(chosen: list[Chosen]) -> list[tuple[str, ...]]:
 
 def different(sentences: list[Sentence]) -> list[Sentence]:
     return list({sentence.words: sentence for sentence in reversed(sentences)}.values())[::-1]
+
+
+def test_three_words_decide() -> None:
+    assert sentence_score([0.1, 0.5, 0.0, 0.3, 0.4]) == pytest.approx((0.5 + 0.4 + 0.3) / 3)
+    assert sentence_score([0.9]) == pytest.approx(0.3)  # one odd word is a third of three
+    assert sentence_score([]) == 0.0
+
+
+def test_neither_length_nor_one_odd_word_decides() -> None:
+    known, odd, hard = [0.01] * 60, [0.01, 0.6, 0.01], [0.3, 0.3, 0.3, 0.01]
+    assert sentence_score(known) < sentence_score(odd) < sentence_score(hard)
+    assert sentence_score(hard) == pytest.approx(sentence_score([*hard, *known]))
 
 
 def test_the_highest_information_gains_of_the_pool(tagger: Tagger) -> None:

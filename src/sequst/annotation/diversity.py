@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
-from sequst.annotation.ranking import Highest
 from sequst.corpus.sentence import Sentence
 
 if TYPE_CHECKING:
@@ -73,44 +72,45 @@ def near_copies(known_by: NDArray[np.float64]) -> NDArray[np.bool_]:
     return found
 
 
-class Varied(Generic[T]):
-    """The `most` things with the highest scores, without near-copies of higher ones: a thousand lines that differ in a name
-    count once. Near-copies fill up where there are too few others. Never more than three times `most` are held."""
+class Highest(Generic[T]):
+    """The `most` things with the highest scores of all that were offered, no two with the same key; of equal scores the
+    earlier. With `known_by`, which gives the features of things, near-copies of higher ones are set aside, so that a thousand
+    lines that differ in a name count once; they fill up where there are too few others. At most 3 x `most` are held."""
 
-    def __init__(self, most: int, known_by: Callable[[list[T]], NDArray[np.float64]]) -> None:
-        """`known_by` gives the features of things."""
-        self.most = most
-        self._known_by = known_by
-        self._held = Highest[T](2 * most)
-        self._aside = Highest[T](most)
+    def __init__(self, most: int, known_by: Callable[[list[T]], NDArray[np.float64]] | None = None) -> None:
+        self.most, self._known_by = most, known_by
+        self._held: dict[object, tuple[float, T]] = {}
+        self._aside: dict[object, tuple[float, T]] = {}
         self._least = -np.inf
 
     def offer(self, score: float, key: object, thing: T) -> None:
-        if score > self._least:
-            self._held.offer(score, key, thing)
-            if len(self._held) == self._held.most:
+        if score > self._least and key not in self._held:
+            self._held[key] = score, thing
+            if len(self._held) == 2 * self.most:
                 self._thin()
 
     def _thin(self) -> None:
-        """Set near-copies aside, and drop what is not among the `most` highest without them."""
-        entries = self._held.entries()
-        copies = near_copies(self._known_by([thing for _, _, thing in entries]))
-        self._held = Highest[T](2 * self.most)
-        for (score, key, thing), copy in zip(entries, copies, strict=True):
-            if copy:
-                self._aside.offer(score, key, thing)
-            elif len(self._held) < self.most:
-                self._held.offer(score, key, thing)
-                self._least = score if len(self._held) == self.most else self._least
+        """Keep the `most` highest without near-copies, and the `most` highest near-copies."""
+        held = _highest(self._held, len(self._held))
+        if self._known_by is not None:
+            copies = near_copies(self._known_by([thing for _, thing in held.values()]))
+            aside = {key: held.pop(key) for key, copy in zip(list(held), copies, strict=True) if copy}
+            self._aside = _highest({**self._aside, **aside, **self._aside}, self.most)  # of equal keys the earlier
+        self._held = _highest(held, self.most)
+        if len(self._held) == self.most:
+            self._least = min(score for score, _ in self._held.values())
 
     def ranked(self) -> list[tuple[float, T]]:
         """(score, thing) from the highest score down, then the near-copies that fill up."""
-        if len(self._held) > self.most or len(self._aside):
+        if len(self._held) > self.most or self._aside:
             self._thin()
-        held = self._held.entries()
-        keys = {key for _, key, _ in held}
-        aside = [each for each in self._aside.entries() if each[1] not in keys]
-        return [(score, thing) for score, _, thing in (*held, *aside)][: self.most]
+        aside = [entry for key, entry in self._aside.items() if key not in self._held]
+        return [*_highest(self._held, self.most).values(), *aside][: self.most]
+
+
+def _highest(scored: dict[object, tuple[float, T]], most: int) -> dict[object, tuple[float, T]]:
+    """The `most` with the highest scores, from the highest down, of equals the earlier."""
+    return dict(sorted(scored.items(), key=lambda entry: -entry[1][0])[:most])
 
 
 def _directions(vectors: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import heapq
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sequst.annotation.diversity import Varied, features, spread_out
-from sequst.annotation.ranking import Highest, sentence_score
+from sequst.annotation.diversity import Highest, features, spread_out
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans, tags_of
 from sequst.errors import UsageError, nearest
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _DIGITS = re.compile(r"\d+")
 STRATEGIES = ("information-gain", "confidence", "random")
+DECIDING = 3
+"""Words that decide the score of a sentence."""
 CANDIDATES = 5
 """Times the sentences asked for: so many of those with the highest scores, near-copies not counted, are chosen among."""
 
@@ -85,8 +87,7 @@ def choose_next(
     diverse = strategy != "random" if diverse is None else diverse
     done = {sentence.words for sentence in labeled}
     pool = (sentence for sentence in sentences if sentence.words and sentence.words not in done)
-    known_by = partial(_features, tagger)
-    held = Varied(CANDIDATES * count, known_by) if diverse else Highest[Prediction](count)
+    held = Highest[Prediction](count * CANDIDATES, partial(_features, tagger)) if diverse else Highest[Prediction](count)
     with _all_entities(tagger):
         for score, prediction in _scored(tagger, pool, strategy, passes, last_layers, seed):
             held.offer(score, _shape(prediction.words) if diverse else prediction.words, prediction)
@@ -137,6 +138,11 @@ def _scored(
     else:
         for uncertain in annotate_with_uncertainty(tagger, pool, passes, seed, last_layers=last_layers):
             yield sentence_score(uncertain.information_gains), uncertain
+
+
+def sentence_score(words: Sequence[float]) -> float:
+    """The mean of the `DECIDING` highest scores of its words; words that a shorter sentence lacks count 0."""
+    return sum(heapq.nlargest(DECIDING, words)) / DECIDING
 
 
 def _shape(words: tuple[str, ...]) -> object:
