@@ -87,12 +87,9 @@ def choose_next(
     diverse = strategy != "random" if diverse is None else diverse
     done = {sentence.words for sentence in labeled}
     pool = (sentence for sentence in sentences if sentence.words and sentence.words not in done)
-    held = Highest[Prediction](count * CANDIDATES, partial(_features, tagger)) if diverse else Highest[Prediction](count)
     with _all_entities(tagger):
-        for score, prediction in _scored(tagger, pool, strategy, passes, last_layers, seed):
-            held.offer(score, _shape(prediction.words) if diverse else prediction.words, prediction)
-            advance(1)
-        found = [Chosen(prediction, score) for score, prediction in held.ranked()]
+        scored = _scored(tagger, pool, strategy, passes, last_layers, seed)
+        found = _highest(tagger, scored, count, diverse, advance)
         if strategy == "random":
             found = [Chosen(prediction, None) for prediction in annotate(tagger, [each.sentence for each in found])]
     if not diverse:
@@ -138,6 +135,17 @@ def _scored(
     else:
         for uncertain in annotate_with_uncertainty(tagger, pool, passes, seed, last_layers=last_layers):
             yield sentence_score(uncertain.information_gains), uncertain
+
+
+def _highest(
+    tagger: Tagger, scored: Iterable[tuple[float, Prediction]], count: int, diverse: bool, advance: Callable[[int], None]
+) -> list[Chosen]:
+    """Those with the highest scores: `count`, or if diverse the candidates that are spread out."""
+    held = Highest[Prediction](count * CANDIDATES, partial(_features, tagger)) if diverse else Highest[Prediction](count)
+    for score, prediction in scored:
+        held.offer(score, _shape(prediction.words) if diverse else prediction.words, prediction)
+        advance(1)
+    return [Chosen(prediction, score) for score, prediction in held.ranked()]
 
 
 def sentence_score(words: Sequence[float]) -> float:
