@@ -165,7 +165,7 @@ def test_predict_writes_nothing_where_the_input_breaks_off(model: Path, write: W
 
 
 def test_predict_into_a_closed_pipe(model: Path, write: Write) -> None:
-    path = write("in.txt", "We play in Oslo .\n" * 5000)
+    path = write("in.txt", "We play in Oslo .\n" * 1000)
     shell = f"{sys.executable} -m sequst predict {model} {path} | head -1"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, check=False)
     assert len(done.stdout.splitlines()) == 1

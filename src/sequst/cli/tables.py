@@ -24,14 +24,6 @@ def plain_table(*columns: str) -> Table:
     return table
 
 
-def scores_table(scores: dict[str, Any]) -> Table:
-    """Precision, recall and F1 of every type and of all."""
-    table = plain_table("type", "precision", "recall", "F1", "entities")
-    for type_, row in [*scores["types"].items(), ("all", scores)]:
-        table.add_row(type_, *(f"{row[key]:.2f}" for key in ("precision", "recall", "f1")), str(row["tp"] + row["fn"]))
-    return table
-
-
 _ROUND = {
     "round": "round", "student_f1": "student\nF1", "teacher_f1": "teacher\nF1", "selected": "selected\n%",
     "agreement": "agree\n%", "error": "error\n%", "selected_error": "of\nselected", "entity_error": "entity\nerror %",
@@ -53,7 +45,11 @@ def rounds_table(history: Sequence[Mapping[str, Any]]) -> str:
 
 
 def print_scores(scores: dict[str, Any]) -> None:
-    results.print(scores_table(scores))
+    """Precision, recall and F1 of every type and of all, and the calibration error."""
+    table = plain_table("type", "precision", "recall", "F1", "entities")
+    for type_, row in [*scores["types"].items(), ("all", scores)]:
+        table.add_row(type_, *(f"{row[key]:.2f}" for key in ("precision", "recall", "f1")), str(row["tp"] + row["fn"]))
+    results.print(table)
     ece = "no entity predicted" if scores["ece"] is None else f"{scores['ece']:.2f}"
     results.print(f"{scores['sentences']} sentences; expected calibration error of the entities: {ece}")
 
@@ -77,10 +73,9 @@ def print_result(result: Result) -> None:
         results.print(f"{result.path}: this run is finished; nothing to do")
     if summary.get("history"):
         results.print(rounds_table(summary["history"]))
-        kept = summary["kept_round"]
-        results.print(
-            f"kept: the tagger of round {kept}" if kept else "kept: the best of the first teachers; no round was better"
-        )
+        number = summary["kept_round"]
+        kept = f"tagger of round {number}" if number else "best of the first teachers: no round gave a better one"
+        results.print(f"kept: the {kept}")
     if summary.get("test"):
         print_scores(summary["test"])
     dev = "" if summary["dev_f1"] is None else f", F1 {summary['dev_f1']:.2f}"

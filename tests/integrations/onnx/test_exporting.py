@@ -95,8 +95,8 @@ def test_how_sure_it_must_be(make_tagger: MakeTagger, tiny_encoder: str, tmp_pat
 @pytest.mark.parametrize(
     ("encoder", "head"),
     [
-        *itertools.product(("bert", "mpnet"), HEADS),
-        *itertools.product(("distilbert", "roberta", "modernbert", "deberta"), ["softmax"]),
+        *itertools.product(["bert"], HEADS),
+        *itertools.product(("mpnet", "distilbert", "roberta", "modernbert", "deberta"), ["softmax"]),
     ],
 )
 def test_a_thousand_sentences_have_the_same_tags(
