@@ -32,7 +32,7 @@ def verbs() -> str:
     """The help of every verb, as the command line has it."""
     import typer
 
-    from sequst.cli.app import app
+    from sequst.cli.app import make_app
 
     parts: list[str] = []
 
@@ -55,7 +55,7 @@ def verbs() -> str:
             )
         parts.append("\n".join(["| | |", "|---|---|", *rows]) + "\n")
 
-    tell(typer.main.get_command(app), "sequst")
+    tell(typer.main.get_command(make_app()), "sequst")
     return "\n".join(parts)
 
 

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sequst.annotation import diversity as spreading
-from sequst.annotation.diversity import NEAR_COPY, Varied, features, near_copies, spread_out
+from sequst.annotation.diversity import NEAR_COPY, Highest, features, near_copies, spread_out
+from sequst.corpus.sentence import Sentence
 
 
 def greedy(scores: list[float], vectors: np.ndarray, count: int) -> list[int]:
@@ -27,14 +28,14 @@ def greedy(scores: list[float], vectors: np.ndarray, count: int) -> list[int]:
 def test_equals_the_greedy_choice_over_all_distances(seed: int) -> None:
     rng = np.random.default_rng(seed)
     scores, vectors = rng.random(40).tolist(), rng.normal(size=(40, 6)) + 3.0
-    assert spread_out(scores, vectors, 12) == greedy(scores, vectors, 12)
+    assert spread_out(scores, vectors, 12, vectors) == greedy(scores, vectors, 12)
 
 
 def test_by_hand() -> None:
     # four points on a circle around their mean: distances are 0 (itself), 1 (a quarter), 2 (opposite)
     vectors = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
-    assert spread_out([1.0, 0.9, 0.5, 0.3], vectors, 4) == [0, 2, 1, 3]  # 0.9 x 1 < 0.5 x 2
-    assert spread_out([1.0, 0.9, 0.4, 0.3], vectors, 4) == [0, 1, 2, 3]  # 0.9 x 1 > 0.4 x 2
+    assert spread_out([1.0, 0.9, 0.5, 0.3], vectors, 4, vectors) == [0, 2, 1, 3]  # 0.9 x 1 < 0.5 x 2
+    assert spread_out([1.0, 0.9, 0.4, 0.3], vectors, 4, vectors) == [0, 1, 2, 3]  # 0.9 x 1 > 0.4 x 2
 
 
 def test_near_copies_come_last() -> None:
@@ -42,9 +43,9 @@ def test_near_copies_come_last() -> None:
     vectors = rng.normal(size=(10, 8))
     copies = np.concatenate([vectors, vectors + 1e-3 * rng.normal(size=(10, 8))])
     scores = [*[0.5] * 10, *[1.0] * 10]  # the copies have the higher scores
-    first = spread_out(scores, copies, 10)
+    first = spread_out(scores, copies, 10, copies)
     assert sorted(place % 10 for place in first) == list(range(10))
-    assert sorted(spread_out(scores, copies, 20)) == list(range(20))
+    assert sorted(spread_out(scores, copies, 20, copies)) == list(range(20))
 
 
 def test_many_copies_of_one_are_one() -> None:
@@ -52,14 +53,15 @@ def test_many_copies_of_one_are_one() -> None:
     rng = np.random.default_rng(2)
     others, one = rng.normal(size=(5, 32)), rng.normal(size=32)
     vectors = np.concatenate([others, one + 0.05 * rng.normal(size=(95, 32))])
-    first = spread_out([*[0.5] * 5, *[1.0] * 95], vectors, 6)
+    first = spread_out([*[0.5] * 5, *[1.0] * 95], vectors, 6, vectors)
     assert sorted(first)[:5] == [0, 1, 2, 3, 4]
 
 
 def test_all_alike_nothing_left_and_none() -> None:
-    assert spread_out([0.2, 0.3, 0.1], np.ones((3, 4)), 2) == [1, 0]  # no direction tells them apart
-    assert spread_out([0.0, 0.0], np.eye(2), 9) == [0, 1]
-    assert spread_out([], np.zeros((0, 4)), 3) == []
+    ones, none = np.ones((3, 4)), np.zeros((0, 4))
+    assert spread_out([0.2, 0.3, 0.1], ones, 2, ones) == [1, 0]  # no direction tells them apart
+    assert spread_out([0.0, 0.0], np.eye(2), 9, np.eye(2)) == [0, 1]
+    assert spread_out([], none, 3, none) == []
 
 
 def copies_one_by_one(vectors: np.ndarray) -> list[int]:
@@ -88,7 +90,7 @@ def test_near_copies_are_those_found_one_by_one(block: int, monkeypatch: pytest.
 def test_near_copies_crowd_out_nothing(scores: list[int], most: int, groups: int, count: int, twice: bool) -> None:
     """Some things of a few kinds, of which one each is enough: the best of every kind, then the best of the others, as many as
     there is room for; where few are offered, or no copy was set aside, all by their scores."""
-    varied = Varied[int](most, lambda things: np.eye(groups)[[thing % groups for thing in things]])
+    varied = Highest[int](most, lambda things: np.eye(groups)[[thing % groups for thing in things]])
     held = 0
     offered = list(enumerate(scores[:count]))
     for thing, score in [*offered, *offered] if twice else offered:
@@ -109,7 +111,32 @@ def test_near_copies_crowd_out_nothing(scores: list[int], most: int, groups: int
 def test_near_copies_have_words_in_common() -> None:
     """To a tagger that knows nothing all sentences are the same; they are not."""
     lost = ("lost", "a", "bag", "in", "Oslo", ".")
-    words = [["Anna", *lost], ["Eve", *lost], ["we", "will", "meet", "her", "tomorrow", "."]]
-    assert near_copies(features(np.ones((3, 4)), words)).tolist() == [False, True, False]
+    one, other, third = map(Sentence, [("Anna", *lost), ("Eve", *lost), ("we", "will", "meet", "her", "tomorrow", ".")])
+    assert near_copies(features(np.ones((3, 4)), [one, other, third])).tolist() == [False, True, False]
     far = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
-    assert near_copies(features(far, [words[0], words[0], words[2]])).tolist() == [False, False, False]
+    assert near_copies(features(far, [one, one, third])).tolist() == [False, False, False]
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 8))), st.integers(1, 5))
+def test_the_highest_are_those_of_sorting_all_and_never_more(offers: list[tuple[int, int]], most: int) -> None:
+    """Copies of a key have one score, as copies of a sentence nearly do."""
+    score_of = {key: score for score, key in offers}
+    highest = Highest[str](most)
+    for place, (_, key) in enumerate(offers):
+        highest.offer(score_of[key], key, f"{key} at {place}")
+        assert len(highest._held) <= 2 * most
+    firsts = {key: place for place, (_, key) in reversed(list(enumerate(offers)))}
+    expected = sorted(firsts, key=lambda key: (-score_of[key], firsts[key]))[:most]
+    found = highest.ranked()
+    assert [score for score, _ in found] == [score_of[key] for key in expected]
+    assert {thing.split()[0] for _, thing in found} == {str(key) for key in expected}
+
+
+def test_a_copy_comes_in_only_where_the_other_is_gone() -> None:
+    highest = Highest[str](1)
+    highest.offer(1.0, "key", "first")
+    highest.offer(5.0, "key", "copy")
+    assert highest.ranked() == [(1.0, "first")]
+    highest.offer(2.0, "other", "other")
+    highest.offer(3.0, "key", "copy")
+    assert highest.ranked() == [(3.0, "copy")]

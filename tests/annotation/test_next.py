@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from sequst.annotation import next as choosing
-from sequst.annotation.next import CANDIDATES, Chosen, choose_next
-from sequst.annotation.ranking import sentence_score
+from sequst.annotation.next import CANDIDATES, Chosen, choose_next, sentence_score
 from sequst.corpus.generated import generate
 from sequst.corpus.sentence import Sentence
 from sequst.errors import UsageError
@@ -33,6 +32,18 @@ def words(chosen: list[Chosen]) -> list[tuple[str, ...]]:
 
 def different(sentences: list[Sentence]) -> list[Sentence]:
     return list({sentence.words: sentence for sentence in reversed(sentences)}.values())[::-1]
+
+
+def test_three_words_decide() -> None:
+    assert sentence_score([0.1, 0.5, 0.0, 0.3, 0.4]) == pytest.approx((0.5 + 0.4 + 0.3) / 3)
+    assert sentence_score([0.9]) == pytest.approx(0.3)  # one odd word is a third of three
+    assert sentence_score([]) == 0.0
+
+
+def test_neither_length_nor_one_odd_word_decides() -> None:
+    known, odd, hard = [0.01] * 60, [0.01, 0.6, 0.01], [0.3, 0.3, 0.3, 0.01]
+    assert sentence_score(known) < sentence_score(odd) < sentence_score(hard)
+    assert sentence_score(hard) == pytest.approx(sentence_score([*hard, *known]))
 
 
 def test_the_highest_information_gains_of_the_pool(tagger: Tagger) -> None:
@@ -125,9 +136,9 @@ def test_lines_that_differ_in_a_name_do_not_crowd_out_the_rest(tagger: Tagger, m
     names = ["".join(letters) for letters in itertools.product("abcdefghij", "klmnopqrst", "uvw")]
     pool = [*(Sentence((*line, name)) for name in names), *others]
 
-    def scored(*arguments: object) -> Iterator[tuple[object, list[float]]]:
+    def scored(*arguments: object) -> Iterator[tuple[float, object]]:
         for place, prediction in enumerate(tagger.predict(pool)):
-            yield prediction, [1.0 if place < 300 else 0.5] * 3
+            yield 1.0 if place < 300 else 0.5, prediction
 
     monkeypatch.setattr(choosing, "_scored", scored)
     kinds = {sentence.words: 1 + number for number, sentence in enumerate(others)}
@@ -149,7 +160,7 @@ def test_the_pool_is_streamed_and_few_are_held(tagger: Tagger, monkeypatch: pyte
 
     def pool() -> Iterator[Sentence]:
         nonlocal alive
-        for number, sentence in enumerate(itertools.islice(itertools.cycle(generate().test), 1200)):
+        for number, sentence in enumerate(itertools.islice(itertools.cycle(generate().test), 600)):
             held = Held((*sentence.words, f"w{number}"))
             refs.append(weakref.ref(held))
             if number % 100 == 0:
@@ -164,9 +175,9 @@ def test_the_pool_is_streamed_and_few_are_held(tagger: Tagger, monkeypatch: pyte
     )
     seen = []
     assert len(choose_next(tagger, pool(), count, passes=1, advance=seen.append)) == count
-    assert sum(seen) == len(refs) == 1200
+    assert sum(seen) == len(refs) == 600
     assert max(embedded) == 2 * CANDIDATES * count
-    assert len(embedded) < 20
+    assert len(embedded) < 10
     assert alive <= 3 * CANDIDATES * count + 3 * chunk + 2
 
 

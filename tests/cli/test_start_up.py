@@ -9,8 +9,25 @@ from typing import Any
 
 
 def test_importing_costs_no_torch() -> None:
-    code = "import sys, sequst, sequst.cli.app; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
+    code = (
+        "import sys, sequst, sequst.cli.app as cli; cli.make_app(); sys.exit(bool({'torch', 'transformers'} & {*sys.modules}))"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_verb_imports_no_other() -> None:
+    code = """
+import sys
+from sequst.cli import main
+sys.argv = ["sequst", "train", "--help"]
+try:
+    main()
+finally:
+    found = {name.removeprefix("sequst.cli.") for name in sys.modules if name.startswith("sequst.cli.")}
+    sys.stderr.write(" ".join(sorted(found & {"train", "predict", "next", "experiment", "demo", "check"})))
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "train")
 
 
 def test_help_in_half_a_second(sequst_process: Callable[..., Any]) -> None:

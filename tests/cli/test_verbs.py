@@ -165,7 +165,7 @@ def test_predict_writes_nothing_where_the_input_breaks_off(model: Path, write: W
 
 
 def test_predict_into_a_closed_pipe(model: Path, write: Write) -> None:
-    path = write("in.txt", "We play in Oslo .\n" * 5000)
+    path = write("in.txt", "We play in Oslo .\n" * 1000)
     shell = f"{sys.executable} -m sequst predict {model} {path} | head -1"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, check=False)
     assert len(done.stdout.splitlines()) == 1
@@ -397,9 +397,9 @@ def test_a_bilstm_from_the_outside(write: Write, split: Split, tmp_path: Path, s
 def test_the_help_of_every_verb_has_an_example_that_it_understands(sequst: Cli) -> None:
     import typer
 
-    from sequst.cli.app import app
+    from sequst.cli.app import make_app
 
-    root: Any = typer.main.get_command(app)
+    root: Any = typer.main.get_command(make_app())
     names = [[name] for name in root.commands]
     names += [["experiment", name] for name in root.commands["experiment"].commands]
     assert len(names) >= 19

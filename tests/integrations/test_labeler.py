@@ -156,19 +156,10 @@ def test_what_it_cannot_learn_from_is_said(labeled: Any, unlabeled: Any, told: s
 
 def test_before_it_has_learnt() -> None:
     labeler = Labeler(encoder="bilstm")
-    assert repr(labeler) == "Labeler(encoder='bilstm'), which has learnt nothing yet"
+    assert repr(labeler) == "Labeler(encoder='bilstm')"
     for call in (lambda: labeler.predict("x"), lambda: labeler.score([]), lambda: labeler.save("x")):
         with pytest.raises(UsageError, match="call fit"):
             call()
-
-
-def test_how_it_shows_itself(fitted: Labeler) -> None:
-    told = repr(fitted)
-    assert told.startswith("Labeler: entity types ")
-    assert "method sequst" in told
-    assert "unlabelled sentences 40" in told
-    assert f"dev F1 {fitted.run_.summary['dev_f1']:.1f}" in told  # type: ignore[union-attr]
-    assert "<td>unlabelled sentences</td><td>40</td>" in fitted._repr_html_()
 
 
 def test_a_prediction_is_drawn_inline() -> None:

@@ -49,7 +49,7 @@ def test_a_phase_is_one_line_that_changes(screen: Screen, monkeypatch: pytest.Mo
     bars.advance(6)
     bars.end()
     bars.end()
-    assert "10 of 10 steps, 2 s " in screen.lines[0]
+    assert "10 of 10 steps, 2 s<" in screen.lines[0]
     bars.note("a < b")
     bars.round({"round": 2, "student_f1": 61.24, "teacher_f1": None, "selected": 50.0})
     assert screen.lines[1:] == [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from sequst.annotation.next import Chosen
 from sequst.corpus.formats.registry import TASKS
 from sequst.corpus.formats.write import tasks
-from sequst.corpus.sentence import Sentence
 from sequst.errors import UsageError
 
 Writer = Callable[[Iterable[Chosen]], Iterator[str]]
@@ -24,22 +22,15 @@ def write_jsonl(chosen: Iterable[Chosen]) -> Iterator[str]:
 
 
 def write_columns(chosen: Iterable[Chosen]) -> Iterator[str]:
-    """A row a word: the word, how likely its tag is, the tag. The score of a sentence has no place there but its order."""
+    """A row a word: the word, the probability of its tag, the tag."""
     for each in chosen:
-        found = each.prediction
-        rows = zip(found.words, found.confidences, each.tags, strict=True)
+        rows = zip(each.prediction.words, each.prediction.confidences, each.tags, strict=True)
         yield "".join(f"{word}\t{confidence:.4f}\t{tag}\n" for word, confidence, tag in rows) + "\n"
 
 
 def write_tasks(format: str, chosen: Iterable[Chosen]) -> Iterator[str]:
-    """What an annotation tool imports, with what the tagger thinks of it; the score of a sentence is its place in the file."""
-
-    def scored() -> Iterator[tuple[Sentence, list[float]]]:
-        for each in chosen:
-            scores = [round(entity.confidence, 6) for entity in each.prediction.entities]
-            yield dataclasses.replace(each.sentence, tags=each.tags), scores
-
-    return tasks(format, scored())
+    """What an annotation tool imports, with the entities that the tagger finds and their confidences."""
+    return tasks(format, (each.prediction.as_task() for each in chosen))
 
 
 WRITERS: dict[str, Writer] = {

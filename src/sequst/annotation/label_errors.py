@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 from statistics import fmean
@@ -19,11 +17,8 @@ from sequst.corpus.tags import Span, spans
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-OTHER_TYPE, OTHER_EDGES, OTHER_BOTH, NO_ENTITY, MISSED = (
-    "other type", "other edges", "other type and edges", "no entity", "missed entity",
-)  # fmt: skip
 LEAST = 1e-9
-"""No tag is less likely than this: a logarithm must be finite."""
+"""Lower bound of a probability: a logarithm must be finite."""
 SHRINKAGE = 10
 """Words of the average tag that are added to those of each: a tag that is given once tells little of how likely it is."""
 
@@ -45,46 +40,41 @@ class HeldOutPrediction:
 
 @dataclass(frozen=True)
 class Suspect:
-    """A place where the labels look wrong: an entity that is given, one that the tagger would have there, or one of them and
-    none."""
+    """A place where the labels look wrong: the given entity, the one that the tagger has there, or one of them and none."""
 
     sentence: Sentence
     number: int
+    start: int
+    """First word of the two entities; `end` is exclusive."""
+    end: int
     given: Span | None
     alternative: Span | None
     given_probability: float
-    """Of the given tags, of the words on which the two differ and which the tagger can judge: the geometric mean."""
+    """Geometric mean of the probabilities of the given tags, over the words on which the two differ and whose given tag the
+    tagger knows."""
     alternative_probability: float
-    doubt: float = 0.0
-    """How much likelier the tagger's tags are than the given ones, of those words: the mean logarithm of the two probabilities'
-    ratio, each held against what is usual for its tag."""
+    doubt: float
+    """Mean log ratio of the two probabilities of these words, each divided by what is usual for its tag."""
 
     @property
     def kind(self) -> str:
         if self.given is None:
-            return MISSED
+            return "missed entity"
         if self.alternative is None:
-            return NO_ENTITY
+            return "no entity"
         if self.given[1:] == self.alternative[1:]:
-            return OTHER_TYPE
-        return OTHER_EDGES if self.given.type == self.alternative.type else OTHER_BOTH
-
-    @property
-    def start(self) -> int:
-        return min(span.start for span in (self.given, self.alternative) if span is not None)
-
-    @property
-    def end(self) -> int:
-        return max(span.end for span in (self.given, self.alternative) if span is not None)
+            return "other type"
+        return "other edges" if self.given.type == self.alternative.type else "other type and edges"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form that `sequst suspects` writes; the line is that of the first word in question, or there is a record."""
         source = self.sentence.source
+        in_lines = source is not None and source.unit == "line"
         return {
             "kind": self.kind,
-            "file": None if source is None else source.file,
-            "line": None if source is None or source.unit != "line" else source.line_of(self.start),
-            "record": None if source is None or source.unit == "line" else source.line,
+            "file": source.file if source else None,
+            "line": source.line_of(self.start) if source and in_lines else None,
+            "record": source.line if source and not in_lines else None,
             "sentence": self.number,
             "id": self.sentence.id,
             "start": self.start,
@@ -103,49 +93,42 @@ class Suspect:
         return None if span is None else {**span._asdict(), "text": self.sentence.excerpt(span.start, span.end)}
 
 
-def rank_suspects(judged: Iterable[HeldOutPrediction]) -> list[Suspect]:
-    """All suspects from the most doubtful down, of equals in the order of the data.
+def rank_suspects(judged: Sequence[HeldOutPrediction]) -> list[Suspect]:
+    """All suspects, the most doubtful first, of equals in the order of the data.
 
-    A ratio and not a difference of probabilities, for a tagger that is sure of itself tells wrong labels by how little it makes
-    of what is given. What is usual for a tag is taken out of it, as confident learning does (Northcutt et al. 2021): where a
-    tagger seldom finds a tag, that it does not find it says little.
+    The probabilities' ratio ranks them, each divided by what is usual for its tag, as in confident learning (Northcutt et al.
+    2021): that a tagger does not find a tag which it seldom finds says little.
     """
-    judged = list(judged)
     usual = usual_probabilities(judged)
     return sorted((suspect for each in judged for suspect in suspects_of(each, usual)), key=lambda suspect: -suspect.doubt)
 
 
-def usual_probabilities(judged: Iterable[HeldOutPrediction]) -> dict[str, float]:
+def usual_probabilities(judged: Sequence[HeldOutPrediction]) -> dict[str, float]:
     """By tag, the mean probability of it at the words that are labelled so, drawn towards that of all words by `SHRINKAGE`."""
-    found: defaultdict[str, list[float]] = defaultdict(list)
-    known: set[str] = set()
+    found: dict[str, list[float]] = {label: [] for each in judged for label in each.labels}
     for each in judged:
-        known.update(each.labels)
-        places = {label: place for place, label in enumerate(each.labels)}
         for tag, row in zip(each.sentence.tags or (), each.probabilities, strict=True):
-            if tag in places:
-                found[tag].append(float(row[places[tag]]))
+            if tag in each.labels:
+                found[tag].append(float(row[each.labels.index(tag)]))
     everywhere = [value for values in found.values() for value in values]
     average = max(fmean(everywhere), LEAST) if everywhere else 1.0  # any, where no word is labelled
-    return {tag: (sum(found[tag]) + SHRINKAGE * average) / (len(found[tag]) + SHRINKAGE) for tag in sorted(known)}
+    return {tag: (sum(values) + SHRINKAGE * average) / (len(values) + SHRINKAGE) for tag, values in found.items()}
 
 
 def suspects_of(judged: HeldOutPrediction, usual: Mapping[str, float]) -> list[Suspect]:
-    """Where the tagger's entities are not the given ones, from left to right; `usual` are the probabilities of tags where they
+    """Where the tagger's entities are not the given ones, from left to right; `usual` has the probabilities of tags where they
     are given.
 
-    A given entity that it does not find is held against the one of its own that shares most words with it, if any; one that it
-    finds is a suspect by itself where it shares no word with a given one. A given entity of a type that the tagger does not
-    know is not judged, nor is a word: it cannot but find something else.
+    A given entity that is not found is paired with the found one that shares most words with it, if any. A found one that
+    shares no word with a given one stands alone. Given entities and words of types that the tagger does not know are skipped.
     """
     given, found = spans(judged.sentence.tags or ()), spans(judged.tags)
-    pairs: list[tuple[Span | None, Span | None]] = []
+    suspects = []
     for mine in given:
         if mine not in found and f"B-{mine.type}" in judged.labels:
             shared = [each for each in found if _shared(mine, each)]
-            pairs.append((mine, max(shared, key=functools.partial(_shared, mine), default=None)))
-    pairs += [(None, mine) for mine in found if not any(_shared(mine, each) for each in given)]
-    suspects = (_suspect(judged, usual, *pair) for pair in pairs)
+            suspects.append(_suspect(judged, usual, mine, max(shared, key=functools.partial(_shared, mine), default=None)))
+    suspects += [_suspect(judged, usual, None, mine) for mine in found if not any(_shared(mine, each) for each in given)]
     return sorted((each for each in suspects if each is not None), key=lambda suspect: suspect.start)
 
 
@@ -157,19 +140,19 @@ def _suspect(
     judged: HeldOutPrediction, usual: Mapping[str, float], given: Span | None, alternative: Span | None
 ) -> Suspect | None:
     """None where no word is left that the tagger can judge."""
-    found = Suspect(judged.sentence, judged.number, given, alternative, 0.0, 0.0)
+    places = [span[1:] for span in (given, alternative) if span is not None]
+    start, end = min(place[0] for place in places), max(place[1] for place in places)
     theirs, ours = judged.sentence.tags or (), judged.tags
-    words = [i for i in range(found.start, found.end) if theirs[i] != ours[i] and theirs[i] in judged.labels]
+    words = [i for i in range(start, end) if theirs[i] != ours[i] and theirs[i] in judged.labels]
     if not words:
         return None
     given_log, own_log = _mean_log(judged, theirs, words), _mean_log(judged, ours, words)
     expected = fmean(log(usual[ours[i]] / usual[theirs[i]]) for i in words)
     doubt = own_log - given_log - expected
-    return dataclasses.replace(found, given_probability=exp(given_log), alternative_probability=exp(own_log), doubt=doubt)
+    return Suspect(judged.sentence, judged.number, start, end, given, alternative, exp(given_log), exp(own_log), doubt)
 
 
 def _mean_log(judged: HeldOutPrediction, tags: Sequence[str], words: Sequence[int]) -> float:
-    """Of the probabilities of the tags of these words; words of an entity stand and fall together, so their number must not
-    count."""
+    """Of the probabilities of the tags of these words: the mean, so that a long entity does not weigh more than a short one."""
     found = (float(judged.probabilities[i, judged.labels.index(tags[i])]) for i in words)
     return fmean(log(max(probability, LEAST)) for probability in found)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import heapq
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sequst.annotation.diversity import Varied, features, spread_out
-from sequst.annotation.ranking import Highest, sentence_score
+from sequst.annotation.diversity import Highest, features, spread_out
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans, tags_of
 from sequst.errors import UsageError, nearest
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _DIGITS = re.compile(r"\d+")
 STRATEGIES = ("information-gain", "confidence", "random")
+DECIDING = 3
+"""Words that decide the score of a sentence."""
 CANDIDATES = 5
 """Times the sentences asked for: so many of those with the highest scores, near-copies not counted, are chosen among."""
 
@@ -75,45 +77,27 @@ def choose_next(
 ) -> list[Chosen]:
     """The `count` sentences to label next, or all different ones where there are fewer; the same seed gives the same.
 
-    They are scored by the `information-gain` of their words, by how far their `confidence` is from 1, or drawn at `random`. If
-    `diverse`, as they are unless random, they are spread out. The pool is streamed: no more than three times `CANDIDATES` times
-    `count` sentences are held. No two have the same words, nor, spread out, words that differ in numbers and capitals alone,
-    none has those of a sentence that is `labeled` already, and none has no words. `advance` hears of the sentences one by one,
-    but not of labelled ones. Entities that the tagger would leave out are told too: it is for whoever labels to say what they
-    are.
+    They are scored by the `information-gain` of their words, by how far their `confidence` is from 1, or drawn at `random`.
+    `diverse`, the default unless random, spreads them out and counts lines that differ only in numbers and capitals as one.
+    Sentences with the words of a `labeled` one are never chosen. The pool is streamed: at most 3 x `CANDIDATES` x `count`
+    sentences are held. `advance` is called for each sentence. Entities below the confidence cut are not left out.
     """
     require_choice(count, strategy, passes)
     require_layers(tagger, last_layers)
-    spread = strategy != "random" if diverse is None else diverse
+    diverse = strategy != "random" if diverse is None else diverse
     done = {sentence.words for sentence in labeled}
     pool = (sentence for sentence in sentences if sentence.words and sentence.words not in done)
-    with _telling_all(tagger):
+    with _all_entities(tagger):
+        scored = _scored(tagger, pool, strategy, passes, last_layers, seed)
+        found = _highest(tagger, scored, count, diverse, advance)
         if strategy == "random":
-            candidates = _drawn(tagger, pool, count, seed, spread, advance)
-        else:
-            candidates = _best(tagger, _scored(tagger, pool, strategy, passes, last_layers, seed), count, spread, advance)
-    if not spread:
-        return candidates
-    scores = [1.0 if each.score is None else each.score for each in candidates]
-    sentences = [each.sentence for each in candidates]
+            found = [Chosen(prediction, None) for prediction in annotate(tagger, [each.sentence for each in found])]
+    if not diverse:
+        return found
+    scores = [1.0 if each.score is None else each.score for each in found]
+    sentences = [each.sentence for each in found]
     vectors = sentence_vectors(tagger, sentences)
-    known_by = features(vectors, [sentence.words for sentence in sentences])
-    return [candidates[place] for place in spread_out(scores, vectors, count, known_by)]
-
-
-@contextlib.contextmanager
-def _telling_all(tagger: Tagger) -> Iterator[None]:
-    """Within it no entity is left out."""
-    kept = tagger.entity_calibration
-    tagger.entity_calibration = kept._replace(threshold=0.0)
-    try:
-        yield
-    finally:
-        tagger.entity_calibration = kept
-
-
-def _features(tagger: Tagger, sentences: list[Sentence]) -> NDArray[np.float64]:
-    return features(sentence_vectors(tagger, sentences), [sentence.words for sentence in sentences])
+    return [found[place] for place in spread_out(scores, vectors, count, features(vectors, sentences))]
 
 
 def require_choice(count: int, strategy: str, passes: int) -> None:
@@ -126,43 +110,54 @@ def require_choice(count: int, strategy: str, passes: int) -> None:
         raise UsageError(f"passes {passes}: at least 1")
 
 
-def _shape(words: tuple[str, ...]) -> object:
-    """A thousand lines of a log that differ in their numbers would crowd out all else."""
-    return tuple(_DIGITS.sub("0", word.lower()) for word in words)
-
-
-def _drawn(
-    tagger: Tagger, pool: Iterator[Sentence], count: int, seed: int, spread: bool, advance: Callable[[int], None]
-) -> list[Chosen]:
-    """Every sentence as likely as another; those that are chosen among are tagged, and no other."""
-    draws = random.Random(seed)
-    held = Varied[Sentence](CANDIDATES * count, partial(_features, tagger)) if spread else Highest[Sentence](count)
-    for sentence in pool:
-        held.offer(draws.random(), _shape(sentence.words) if spread else sentence.words, sentence)
-        advance(1)
-    return [Chosen(prediction, None) for prediction in annotate(tagger, [sentence for _, sentence in held.ranked()])]
-
-
-def _best(
-    tagger: Tagger, scored: Iterator[tuple[Prediction, list[float]]], count: int, spread: bool, advance: Callable[[int], None]
-) -> list[Chosen]:
-    def known_by(predictions: list[Prediction]) -> NDArray[np.float64]:
-        return _features(tagger, [each.sentence for each in predictions])
-
-    held = Varied[Prediction](CANDIDATES * count, known_by) if spread else Highest[Prediction](count)
-    for prediction, words in scored:
-        held.offer(sentence_score(words), _shape(prediction.words) if spread else prediction.words, prediction)
-        advance(1)
-    return [Chosen(prediction, score) for score, prediction in held.ranked()]
+@contextlib.contextmanager
+def _all_entities(tagger: Tagger) -> Iterator[None]:
+    """Within it no entity is left out."""
+    kept = tagger.entity_calibration
+    tagger.entity_calibration = kept._replace(threshold=0.0)
+    try:
+        yield
+    finally:
+        tagger.entity_calibration = kept
 
 
 def _scored(
     tagger: Tagger, pool: Iterator[Sentence], strategy: str, passes: int, last_layers: int, seed: int
-) -> Iterator[tuple[Prediction, list[float]]]:
-    """(prediction, the scores of its words)."""
-    if strategy == "confidence":
+) -> Iterator[tuple[float, Prediction]]:
+    """(score, prediction); a random choice tags only what it chooses, so its predictions are empty."""
+    if strategy == "random":
+        draws = random.Random(seed)
+        for sentence in pool:
+            yield draws.random(), Prediction(sentence, (), ())
+    elif strategy == "confidence":
         for prediction in annotate(tagger, pool):
-            yield prediction, [1.0 - confidence for confidence in prediction.confidences]
-        return
-    for uncertain in annotate_with_uncertainty(tagger, pool, passes, seed, last_layers=last_layers):
-        yield uncertain, list(uncertain.information_gains)
+            yield sentence_score([1.0 - confidence for confidence in prediction.confidences]), prediction
+    else:
+        for uncertain in annotate_with_uncertainty(tagger, pool, passes, seed, last_layers=last_layers):
+            yield sentence_score(uncertain.information_gains), uncertain
+
+
+def _highest(
+    tagger: Tagger, scored: Iterable[tuple[float, Prediction]], count: int, diverse: bool, advance: Callable[[int], None]
+) -> list[Chosen]:
+    """Those with the highest scores: `count`, or if diverse the candidates that are spread out."""
+    held = Highest[Prediction](count * CANDIDATES, partial(_features, tagger)) if diverse else Highest[Prediction](count)
+    for score, prediction in scored:
+        held.offer(score, _shape(prediction.words) if diverse else prediction.words, prediction)
+        advance(1)
+    return [Chosen(prediction, score) for score, prediction in held.ranked()]
+
+
+def sentence_score(words: Sequence[float]) -> float:
+    """The mean of the `DECIDING` highest scores of its words; words that a shorter sentence lacks count 0."""
+    return sum(heapq.nlargest(DECIDING, words)) / DECIDING
+
+
+def _shape(words: tuple[str, ...]) -> object:
+    """The same for lines that differ only in numbers and capitals: a log of them would crowd out all else."""
+    return tuple(_DIGITS.sub("0", word.lower()) for word in words)
+
+
+def _features(tagger: Tagger, predictions: list[Prediction]) -> NDArray[np.float64]:
+    sentences = [each.sentence for each in predictions]
+    return features(sentence_vectors(tagger, sentences), sentences)

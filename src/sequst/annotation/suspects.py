@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,34 +18,28 @@ from sequst.corpus.tags import types_of
 from sequst.errors import SequstError, UsageError, shorten
 from sequst.methods.registry import find_method
 from sequst.tagger.tagger import Tagger
-from sequst.training.data import DataFile
 from sequst.training.progress import Progress
 from sequst.training.run import PhaseStopped
 from sequst.training.seeds import derive
 from sequst.training.settings import Settings
-from sequst.training.sources import Source
+from sequst.training.sources import Source, read_tagged
 from sequst.uncertainty.beliefs import form_beliefs
-
-FOLDS = 5
 
 
 def find_suspects(
-    labeled: Source,
-    *,
-    folds: int = FOLDS,
-    settings: Settings | None = None,
-    progress: Progress | None = None,
-    **overrides: Any,
+    labeled: Source, *, folds: int = 5, settings: Settings | None = None, progress: Progress | None = None, **overrides: Any
 ) -> list[Suspect]:
-    """The labels that look wrong, from the most doubtful down.
+    """The labels that look wrong, the most doubtful first.
 
-    A tagger is trained for every one of the `folds`, in a folder that is gone at the end. `settings` and `overrides` are those
-    of `train`.
+    One tagger is trained for each of the `folds`, in a temporary folder. `settings` and `overrides` are those of `train`.
     """
     settings, progress = overridden(settings or Settings(), overrides, "find_suspects()"), progress or Progress()
-    sentences, notes = _read(labeled)
+    sentences, notes = read_tagged(labeled)
     for note in notes:
         progress.note(note)
+    stranger = next((each for each in sentences if not isinstance(each, Sentence) or each.tags is None), None)
+    if stranger is not None:
+        raise UsageError(f"labeled: found {shorten(stranger)} in it; give a file, or a list of Sentence with tags")
     return rank_suspects(judge(sentences, folds, settings, progress))
 
 
@@ -55,44 +49,29 @@ def judge(sentences: Sequence[Sentence], folds: int, settings: Settings, progres
         settings = dataclasses.replace(settings, method="finetune")
     if find_method(settings.method).unlabeled:
         raise UsageError(f"method {settings.method} learns from unlabelled text, and there is none here; use finetune")
-    fold = fold_of(sentences, folds, derive(settings.seed, "folds"))
-    _require_entities(sentences, fold, progress)
+    fold_numbers = fold_of(sentences, folds, derive(settings.seed, "folds"))
+    _require_entities(sentences, fold_numbers, progress)
     judged: list[HeldOutPrediction] = []
     for number in range(folds):
-        mine = [place for place, each in enumerate(fold) if each == number]
-        others = [sentence for sentence, each in zip(sentences, fold, strict=True) if each != number]
-        tagger = _learnt(others, settings, f"fold {number + 1} of {folds}", progress)
-        judged += _judged(tagger, sentences, mine)
+        mine = [place for place, fold in enumerate(fold_numbers) if fold == number]
+        others = [sentence for sentence, fold in zip(sentences, fold_numbers, strict=True) if fold != number]
+        tagger = _trained(others, settings, f"fold {number + 1} of {folds}", progress)
+        beliefs = form_beliefs(tagger, [sentences[place] for place in mine], 0, 0, probabilities=True)
+        assert beliefs.probabilities is not None
+        for place, (start, end) in zip(mine, itertools.pairwise(beliefs.starts.tolist()), strict=True):
+            tags = tuple(tagger.labels[label] for label in beliefs.labels[start:end].tolist())
+            probabilities = beliefs.probabilities[start:end]
+            judged.append(HeldOutPrediction(sentences[place], place + 1, tags, probabilities, tuple(tagger.labels)))
     return sorted(judged, key=lambda each: each.number)
 
 
-def _learnt(sentences: list[Sentence], settings: Settings, fold: str, progress: Progress) -> Tagger:
+def _trained(sentences: list[Sentence], settings: Settings, fold: str, progress: Progress) -> Tagger:
     with tempfile.TemporaryDirectory(prefix="sequst-") as folder:
         try:
             run = train(sentences, Path(folder) / "run", settings=settings, progress=_OfFold(progress, fold))
         except PhaseStopped as stop:
             raise SequstError(f"{fold}: {stop}") from None
         return Tagger.load(run.path / "model", settings.device)
-
-
-def _judged(tagger: Tagger, sentences: Sequence[Sentence], places: Sequence[int]) -> Iterator[HeldOutPrediction]:
-    beliefs = form_beliefs(tagger, [sentences[place] for place in places], 0, 0, probabilities=True)
-    assert beliefs.probabilities is not None
-    for place, (start, end) in zip(places, itertools.pairwise(beliefs.starts.tolist()), strict=True):
-        tags = tuple(tagger.labels[label] for label in beliefs.labels[start:end].tolist())
-        yield HeldOutPrediction(sentences[place], place + 1, tags, beliefs.probabilities[start:end], tuple(tagger.labels))
-
-
-def _read(labeled: Source) -> tuple[Sequence[Sentence], list[str]]:
-    """(sentences, all of them with tags, and notes on what was guessed)."""
-    if isinstance(labeled, str | Path):
-        labeled = DataFile(str(labeled))
-    if isinstance(labeled, DataFile):
-        return labeled.read("required")
-    stranger = next((each for each in labeled if not isinstance(each, Sentence) or each.tags is None), None)
-    if stranger is not None:
-        raise UsageError(f"labeled: found {shorten(stranger)} in it; give a file, or a list of Sentence with tags")
-    return labeled, []
 
 
 def _require_entities(sentences: Sequence[Sentence], fold: Sequence[int], progress: Progress) -> None:
@@ -110,7 +89,7 @@ def _require_entities(sentences: Sequence[Sentence], fold: Sequence[int], progre
 
 
 class _OfFold(Progress):
-    """The progress of training in one fold: phases carry its name, and what was guessed is not told again for each."""
+    """The progress of training in one fold: phases carry its name, and of the notes only warnings are shown."""
 
     def __init__(self, progress: Progress, name: str) -> None:
         self._progress, self._name = progress, name
@@ -127,6 +106,3 @@ class _OfFold(Progress):
     def note(self, message: str) -> None:
         if message.startswith("warning: "):
             self._progress.note(f"{self._name}: {message}")
-
-    def round(self, line: Mapping[str, Any]) -> None:
-        self._progress.round(line)

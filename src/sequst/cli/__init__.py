@@ -6,30 +6,21 @@ import logging
 import sys
 
 
-class LogHandler(logging.Handler):
-    """The library's log, in the voice of our notes."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        from sequst.cli.console import note
-
-        note(f"{record.levelname.lower()}: {self.format(record)}" if record.levelno > logging.INFO else self.format(record))
-
-
 def main() -> None:
     """Run `sequst`; errors that a user can mend come out as a message of a line or two, without a traceback."""
-    from sequst.cli.app import app
+    from sequst.cli.app import VERBS, make_app
+    from sequst.cli.console import LogHandler, fail
+    from sequst.errors import SequstError
 
-    arguments = sys.argv[1:]
-    debug = "--debug" in arguments
+    arguments = [word for word in sys.argv[1:] if word != "--debug"]
+    debug = "--debug" in sys.argv
     logger = logging.getLogger("sequst")
     logger.handlers = [LogHandler()]
     logger.setLevel(logging.DEBUG if debug else logging.INFO)
+    named = [word for word in arguments[:1] if word in VERBS]
     try:
-        app(args=[a for a in arguments if a != "--debug"], prog_name="sequst")
+        make_app(named or VERBS)(args=arguments, prog_name="sequst")
     except Exception as error:
-        from sequst.cli.console import fail
-        from sequst.errors import SequstError
-
         if debug:
             raise
         if isinstance(error, SequstError):

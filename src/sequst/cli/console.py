@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from typing import NoReturn
@@ -14,6 +15,13 @@ results = Console(highlight=False, markup=False, soft_wrap=True)
 
 def note(message: str) -> None:
     notes.print(message, style="dim")
+
+
+class LogHandler(logging.Handler):
+    """Shows the library's log as notes."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        note(f"{record.levelname.lower()}: {self.format(record)}" if record.levelno > logging.INFO else self.format(record))
 
 
 def fail(message: str, code: int) -> NoReturn:

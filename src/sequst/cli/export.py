@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sequst.cli.options import InputFormat, TagColumn, WordColumn
+from sequst.cli.console import note
+from sequst.cli.options import InputFormat, Model, TagColumn, WordColumn
+from sequst.errors import UsageError, nearest
+from sequst.files import require_free
 
 
 def export(
-    model: Annotated[str, typer.Argument(help="Folder of a model, e.g. RUN/model.")],
+    model: Model,
     output: Annotated[str, typer.Option(help="Folder to write; `sequst predict` runs it.", metavar="DIR")],
     to: Annotated[str, typer.Option("--to", help="Format: onnx.")] = "onnx",
     int8: Annotated[bool, typer.Option("--int8", help="Round the weights to eight bits: smaller, faster, less exact.")] = False,
@@ -23,25 +28,14 @@ def export(
     Example:
       sequst export run/model --to onnx --output small
     """
-    import tempfile
-    from pathlib import Path
-
-    from sequst.cli.console import note
+    from sequst.cli.reading import read_tagged
     from sequst.cli.tables import print_measured
-    from sequst.corpus.formats.read import read_file
     from sequst.corpus.generated import generate
-    from sequst.errors import UsageError, nearest
-    from sequst.files import require_free
 
     if to != "onnx":
         raise UsageError(f"--to {to}: {nearest(to, ('onnx',))}")
     require_free(output, "--output")
-    sentences = None
-    if test is not None:
-        reading = read_file(test, format=input_format, word_column=word_column, tag_column=tag_column)
-        sentences = reading.require()
-        for line in reading.notes:
-            note(line)
+    sentences = None if test is None else read_tagged(test, input_format, word_column, tag_column)
 
     from sequst.integrations.onnx.comparing import compare
     from sequst.integrations.onnx.exporting import export as write
@@ -54,10 +48,9 @@ def export(
     with tempfile.TemporaryDirectory(prefix="sequst-") as spool:
         exact = Path(spool) / "fp32" if int8 else Path(output)
         write(tagger, exact)
-        if int8:
-            quantise(exact, output)
         ways = {"torch": lambda sentences: annotate(tagger, sentences), "onnx, fp32": OnnxTagger.load(exact).annotate}
         if int8:
+            quantise(exact, output)
             ways["onnx, int8"] = OnnxTagger.load(output).annotate
         if sentences is None:
             note("measured on 1,000 generated sentences, which are not like yours; --test FILE measures on your own, with F1")

@@ -1,22 +1,21 @@
 from __future__ import annotations
 
-from typing import Annotated
+import json
 
 import typer
 
+from sequst.cli.console import results
+from sequst.cli.options import AsJson
+from sequst.methods.registry import METHODS
 
-def methods(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+
+def methods(as_json: AsJson = False) -> None:
     """List the methods of `train`.
 
     \b
     Example:
       sequst methods
     """
-    import json
-
-    from sequst.cli.console import results
-    from sequst.methods.registry import METHODS
-
     if as_json:
         rows = [{"name": m.name, "summary": m.summary, "source": m.source, "unlabeled": m.unlabeled} for m in METHODS.values()]
         typer.echo(json.dumps(rows))

@@ -4,11 +4,14 @@ from typing import Annotated
 
 import typer
 
-from sequst.cli.options import FORMAT_HELP, Device, InputFormat, Precision, WordColumn
+from sequst.cli.console import note, results
+from sequst.cli.options import FORMAT_HELP, Device, InputFormat, LastLayers, Model, Precision, WordColumn
+from sequst.errors import SequstError
+from sequst.files import atomic_text, require_writable
 
 
-def next_(
-    model: Annotated[str, typer.Argument(help="Folder of a model, e.g. RUN/model.")],
+def next(
+    model: Model,
     unlabeled: Annotated[str, typer.Argument(help="Sentences to choose from; - is standard input.")],
     output: Annotated[str, typer.Option(help="File to write; whole or not at all.", metavar="FILE")],
     labeled: Annotated[
@@ -26,7 +29,7 @@ def next_(
         str, typer.Option(help="Of the output: jsonl, conll, labelstudio, doccano, prodigy or argilla.")
     ] = "jsonl",
     passes: Annotated[int, typer.Option(help="Passes of MC dropout, for the information gain.")] = 20,
-    last_layers: Annotated[int, typer.Option(help="Let only the last layers drop out: faster, approximate; 0 for all.")] = 0,
+    last_layers: LastLayers = 0,
     seed: Annotated[int, typer.Option(help="Decides the passes and the draw.")] = 12,
     labeled_format: Annotated[str, typer.Option(help=f"Format of --labeled: {FORMAT_HELP}")] = "auto",
     input_format: InputFormat = "auto",
@@ -42,13 +45,12 @@ def next_(
     """
     from sequst.annotation.export import find_writer
     from sequst.annotation.next import choose_next, require_choice
-    from sequst.cli.console import note, results
     from sequst.cli.progress import make_progress
-    from sequst.corpus.formats.detect import guess, open_input
+    from sequst.cli.reading import open_stream
     from sequst.corpus.formats.read import read_file, stream
-    from sequst.errors import SequstError
-    from sequst.files import atomic_text, require_writable
     from sequst.inputs import require_one_stdin
+    from sequst.tagger.precision import in_precision
+    from sequst.tagger.tagger import Tagger
 
     writer = find_writer(format)
     require_choice(count, strategy, passes)
@@ -57,31 +59,16 @@ def next_(
     readings = [read_file(each, format=labeled_format, word_column=word_column) for each in files]
     done = [sentence for reading in readings for sentence in reading.require()]
     require_writable(output, "--output", read=[unlabeled, *files])
-    source = open_input(unlabeled, format=input_format)
-    how = guess(source, input_format, word_column)
-    if how.reason != "as told":
-        note(f"{source.name}: read as {how}")
-
-    from sequst.tagger.precision import in_precision
-    from sequst.tagger.tagger import Tagger
-
+    source, how = open_stream(unlabeled, input_format, word_column)
     tagger, progress = Tagger.load(model, device), make_progress()
     within = in_precision(tagger.device, precision)
     progress.begin("choose", 0, unit="sentences")
     try:
         with within:
             chosen = choose_next(
-                tagger,
-                stream(source, how),
-                count,
-                strategy=strategy,
-                diverse=diverse,
-                passes=passes,
-                last_layers=last_layers,
-                seed=seed,
-                labeled=done,
-                advance=progress.advance,
-            )
+                tagger, stream(source, how), count, strategy=strategy, diverse=diverse, passes=passes,
+                last_layers=last_layers, seed=seed, labeled=done, advance=progress.advance,
+            )  # fmt: skip
     finally:
         progress.end()
     if not chosen:
@@ -91,6 +78,5 @@ def next_(
         others = " that are not labelled" if done else ""
         note(f"{source.name} has no more than {len(chosen)} different sentences{others}: all of them are taken")
     with atomic_text(output) as file:
-        for piece in writer(chosen):
-            file.write(piece)
+        file.writelines(writer(chosen))
     results.print(f"{len(chosen)} sentences to label are in {output}, the one to begin with first")

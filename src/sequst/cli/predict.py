@@ -1,20 +1,24 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
-from sequst.cli.options import Device, InputFormat, MinConfidence, Precision, WordColumn
+from sequst.cli.options import Device, InputFormat, LastLayers, MinConfidence, Model, Precision, WordColumn
+from sequst.errors import UsageError, nearest
+from sequst.files import atomic_text, explained, require_writable
 
 if TYPE_CHECKING:
-    from sequst.corpus.sentence import Sentence
     from sequst.tagger.prediction import Prediction
 
 
 def predict(
-    model: Annotated[str, typer.Argument(help="Folder of a model, e.g. RUN/model.")],
+    model: Model,
     input: Annotated[str, typer.Argument(help="File to tag; - is standard input.")],
     output: Annotated[str | None, typer.Option(help="File to write; whole or not at all.", metavar="FILE")] = None,
     format: Annotated[
@@ -22,7 +26,7 @@ def predict(
     ] = "jsonl",
     uncertainty: Annotated[bool, typer.Option("--uncertainty", help="Add what MC dropout says of words and entities.")] = False,
     passes: Annotated[int | None, typer.Option(help="Passes of MC dropout, with --uncertainty. [default: 20]")] = None,
-    last_layers: Annotated[int, typer.Option(help="Let only the last layers drop out: faster, approximate; 0 for all.")] = 0,
+    last_layers: LastLayers = 0,
     raw_tags: Annotated[
         bool, typer.Option("--raw-tags", help="The best tag of every word by itself, allowed or not, as transformers gives it.")
     ] = False,
@@ -38,16 +42,39 @@ def predict(
     Example:
       sequst predict run/model raw.txt --output tagged.jsonl
     """
-    import sys
-    from pathlib import Path
-
-    from sequst.cli.console import note
     from sequst.cli.progress import make_progress
-    from sequst.corpus.formats.detect import guess, open_input
+    from sequst.cli.reading import open_stream
     from sequst.corpus.formats.read import stream
+    from sequst.training.progress import Progress
+
+    _require_flags(format, uncertainty, passes, last_layers)
+    if output is not None:
+        require_writable(output, "--output", read=[input])
+    source, how = open_stream(input, input_format, word_column)
+
+    from sequst.integrations.annotator import load_annotator
+
+    tagger = load_annotator(
+        model, device=device, precision=precision, raw_tags=raw_tags, min_confidence=min_confidence,
+        passes=(passes or 20) if uncertainty else 0, last_layers=last_layers,
+    )  # fmt: skip
+    progress = Progress() if output is None else make_progress()
+
+    def predictions() -> Iterator[Prediction]:
+        for prediction in tagger.annotate(stream(source, how)):
+            yield prediction
+            progress.advance()
+
+    with _opened(output) as file:
+        progress.begin("predict", 0, unit="sentences")
+        try:
+            file.writelines(_pieces(format, predictions()))
+        finally:
+            progress.end()
+
+
+def _require_flags(format: str, uncertainty: bool, passes: int | None, last_layers: int) -> None:
     from sequst.corpus.formats.registry import TASKS
-    from sequst.errors import UsageError, nearest
-    from sequst.files import atomic_text, explained, require_writable
 
     formats = ("jsonl", "conll", *TASKS)
     if format not in formats:
@@ -59,86 +86,30 @@ def predict(
     if not uncertainty and (passes is not None or last_layers):
         flag = "--passes" if passes is not None else "--last-layers"
         raise UsageError(f"{flag} is of MC dropout, which --uncertainty asks for; add it, or leave {flag} out")
+
+
+@contextlib.contextmanager
+def _opened(output: str | None) -> Iterator[IO[str]]:
+    """The file, written whole or not at all, or standard output."""
     if output is not None:
-        require_writable(output, "--output", read=[input])
-    source = open_input(input, format=input_format)
-    how = guess(source, input_format, word_column)
-    if how.reason != "as told":
-        note(f"{source.name}: read as {how}")
-
-    passes = (20 if passes is None else passes) if uncertainty else 0
-    annotate, within = _annotator(model, device, passes, last_layers, raw_tags, min_confidence, precision)
-    predictions = annotate(stream(source, how))
-    progress = make_progress()
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(within)
-        if output is None:
-            sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
-            stack.enter_context(explained(Path("<stdout>")))
-        file = sys.stdout if output is None else stack.enter_context(atomic_text(output))
-        if output is not None:
-            progress.begin("predict", 0, unit="sentences")
-            stack.callback(progress.end)
-        for piece in _pieces(format, predictions, progress.advance if output is not None else lambda: None):
-            file.write(piece)
-        file.flush()
+        with atomic_text(output) as file:
+            yield file
+        return
+    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+    with explained(Path("<stdout>")):
+        yield sys.stdout
+        sys.stdout.flush()
 
 
-def _pieces(format: str, predictions: Iterable[Prediction], advance: Callable[[], None]) -> Iterator[str]:
+def _pieces(format: str, predictions: Iterable[Prediction]) -> Iterator[str]:
     """The file that the predictions make, piece by piece."""
-    import dataclasses
-    import json
-
     from sequst.corpus.formats.columns import conll_block
     from sequst.corpus.formats.registry import TASKS
     from sequst.corpus.formats.write import tasks
 
-    def scored() -> Iterator[tuple[Sentence, list[float]]]:
-        for prediction in predictions:
-            scores = [round(entity.confidence, 6) for entity in prediction.entities]
-            yield dataclasses.replace(prediction.sentence, tags=prediction.tags), scores
-            advance()
-
     if format in TASKS:
-        yield from tasks(format, scored())
-        return
+        return tasks(format, (prediction.as_task() for prediction in predictions))
+    if format == "conll":
+        return (conll_block(prediction.words, prediction.tags) for prediction in predictions)
     encode = json.JSONEncoder(ensure_ascii=False).encode
-    for prediction in predictions:
-        if format == "jsonl":
-            yield encode(prediction.to_dict()) + "\n"
-        else:
-            yield conll_block(prediction.words, prediction.tags)
-        advance()
-
-
-def _annotator(
-    model: str, device: str, passes: int, last_layers: int, raw_tags: bool, min_confidence: float | None, precision: str
-) -> tuple[Callable[[Iterable[Sentence]], Iterator[Prediction]], contextlib.AbstractContextManager[object]]:
-    """What tags sentences, and within what: the model in the folder, or its export, which is run without torch."""
-    from sequst.errors import UsageError
-    from sequst.integrations.onnx.folder import is_exported, require_its_own_precision
-
-    if is_exported(model):
-        if passes:
-            raise UsageError(
-                f"--uncertainty needs dropout, which an export does not have; name the folder that {model} was made from"
-            )
-        if device == "cuda":
-            raise UsageError("--device cuda: an export is run on the CPU; name the folder that it was made from")
-        require_its_own_precision(precision)
-        from sequst.integrations.onnx.tagger import OnnxTagger
-
-        return OnnxTagger.load(model, raw_tags, min_confidence).annotate, contextlib.nullcontext()
-
-    from sequst.tagger.precision import in_precision
-    from sequst.tagger.predict import annotate
-    from sequst.tagger.tagger import Tagger
-    from sequst.uncertainty.passes import require_layers
-    from sequst.uncertainty.predict import annotate_with_uncertainty
-
-    tagger = Tagger.load(model, device, raw_tags, min_confidence)
-    require_layers(tagger, last_layers)
-    within = in_precision(tagger.device, precision)
-    if passes:
-        return lambda sentences: annotate_with_uncertainty(tagger, sentences, passes, last_layers=last_layers), within
-    return lambda sentences: annotate(tagger, sentences), within
+    return (encode(prediction.to_dict()) + "\n" for prediction in predictions)

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import typer
 
+from sequst.training.configure import template
+
 
 def settings() -> None:
     """Print every setting with its default and what it does, as a YAML file to start from.
@@ -10,6 +12,4 @@ def settings() -> None:
     Example:
       sequst settings > my.yaml
     """
-    from sequst.training.configure import template
-
     typer.echo(template(), nl=False)

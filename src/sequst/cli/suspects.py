@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 import typer
 
-from sequst.cli.options import InputFormat, TagColumn, WordColumn, setting
+from sequst.cli import options
+from sequst.cli.console import fail, note, results
+from sequst.files import atomic_text, require_writable
+from sequst.training.configure import load_settings
 
 
 def suspects(
@@ -12,19 +16,15 @@ def suspects(
     output: Annotated[str, typer.Option(help="File to write, as JSON lines; whole or not at all.", metavar="FILE")],
     folds: Annotated[int, typer.Option(help="Taggers to train; each judges the sentences that it has not learnt.")] = 5,
     show: Annotated[int, typer.Option(help="How many to print as a table; all are in the file.", min=0)] = 20,
-    encoder: Annotated[str | None, setting("encoder")] = None,
-    head: Annotated[str | None, setting("head")] = None,
-    seed: Annotated[int | None, setting("seed")] = None,
-    settings: Annotated[
-        str | None, typer.Option(help="Settings as YAML; `sequst settings` prints all.", metavar="FILE")
-    ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Override a setting, e.g. teacher.epochs=10.", metavar="K=V")
-    ] = None,
-    device: Annotated[str | None, setting("device")] = None,
-    input_format: InputFormat = "auto",
-    word_column: WordColumn = None,
-    tag_column: TagColumn = None,
+    encoder: options.Encoder = None,
+    head: options.Head = None,
+    seed: options.Seed = None,
+    settings: options.SettingsFile = None,
+    set_: options.Overrides = None,
+    device: options.TrainingDevice = None,
+    input_format: options.InputFormat = "auto",
+    word_column: options.WordColumn = None,
+    tag_column: options.TagColumn = None,
 ) -> None:
     """Find labels that look wrong, the most doubtful first. If it is stopped, nothing is written: begin it again.
 
@@ -32,18 +32,12 @@ def suspects(
     Example:
       sequst suspects labeled.conll --output suspects.jsonl
     """
-    import json
-
-    from sequst.cli.console import fail, note, results
-    from sequst.cli.progress import make_progress
-    from sequst.cli.tables import suspects_table
-    from sequst.files import atomic_text, require_writable
-    from sequst.training.configure import load_settings
-
     require_writable(output, "--output", read=[labeled])
     chosen = load_settings(settings, set_ or (), encoder=encoder, head=head, seed=seed, device=device)
 
     from sequst.annotation.suspects import find_suspects
+    from sequst.cli.progress import make_progress
+    from sequst.cli.tables import suspects_table
     from sequst.training.data import DataFile
 
     progress = make_progress()

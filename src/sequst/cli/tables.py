@@ -16,13 +16,11 @@ if TYPE_CHECKING:
     from sequst.integrations.onnx.comparing import Measured
 
 
-def scores_table(scores: dict[str, Any]) -> Table:
-    """Precision, recall and F1 of every type and of all."""
-    table = Table("type", *(["precision", "recall", "F1", "entities"]), box=None, pad_edge=False)
+def plain_table(*columns: str) -> Table:
+    """An empty table without lines; all columns but the first are aligned to the right."""
+    table = Table(*columns, box=None, pad_edge=False)
     for column in table.columns[1:]:
         column.justify = "right"
-    for type_, row in [*scores["types"].items(), ("all", scores)]:
-        table.add_row(type_, *(f"{row[key]:.2f}" for key in ("precision", "recall", "f1")), str(row["tp"] + row["fn"]))
     return table
 
 
@@ -34,8 +32,8 @@ _ROUND = {
 
 
 def rounds_table(history: Sequence[Mapping[str, Any]]) -> str:
-    """A row a round: dev F1 of student and teacher, what was selected, and how wrong it was; columns without a figure are left
-    out. Round 0 is the first teacher. It is never squeezed into a narrow window: a figure that is cut is a wrong one."""
+    """A row a round: dev F1 of student and teacher, what was selected, and how wrong it was. Round 0 is the first teacher.
+    Columns without a figure are left out. Not a rich table: these squeeze columns, and a figure that is cut is a wrong one."""
     columns = []
     for name, heading in _ROUND.items():
         values = [line.get(name) for line in history]
@@ -47,7 +45,11 @@ def rounds_table(history: Sequence[Mapping[str, Any]]) -> str:
 
 
 def print_scores(scores: dict[str, Any]) -> None:
-    results.print(scores_table(scores))
+    """Precision, recall and F1 of every type and of all, and the calibration error."""
+    table = plain_table("type", "precision", "recall", "F1", "entities")
+    for type_, row in [*scores["types"].items(), ("all", scores)]:
+        table.add_row(type_, *(f"{row[key]:.2f}" for key in ("precision", "recall", "f1")), str(row["tp"] + row["fn"]))
+    results.print(table)
     ece = "no entity predicted" if scores["ece"] is None else f"{scores['ece']:.2f}"
     results.print(f"{scores['sentences']} sentences; expected calibration error of the entities: {ece}")
 
@@ -55,9 +57,7 @@ def print_scores(scores: dict[str, Any]) -> None:
 def print_measured(ways: Mapping[str, Measured]) -> None:
     """How fast each way to tag is, and what it changes; the last beside the one before it."""
     scored = any(measured.f1 is not None for measured in ways.values())
-    table = Table("", "words/s", "tags changed", *(["F1"] if scored else []), box=None, pad_edge=False)
-    for column in table.columns[1:]:
-        column.justify = "right"
+    table = plain_table("", "words/s", "tags changed", *(["F1"] if scored else []))
     for number, (name, measured) in enumerate(ways.items()):
         changed = f"{measured.changed:.2f} %" if number else ""
         f1 = [f"{measured.f1:.2f}"] if measured.f1 is not None else []
@@ -67,20 +67,15 @@ def print_measured(ways: Mapping[str, Measured]) -> None:
     results.print(f"{name}: {faster.words_a_second / slower.words_a_second:.2f} times the speed of {before}")
 
 
-def _kept(summary: Mapping[str, Any]) -> str:
-    """Which tagger self-training has kept, in words."""
-    if summary["kept_round"] == 0:
-        return "best of the first teachers: no round gave a better one"
-    return f"tagger of round {summary['kept_round']}"
-
-
 def print_result(result: Result) -> None:
     summary = result.summary
     if result.was_finished:
         results.print(f"{result.path}: this run is finished; nothing to do")
     if summary.get("history"):
         results.print(rounds_table(summary["history"]))
-        results.print(f"kept: the {_kept(summary)}")
+        number = summary["kept_round"]
+        kept = f"tagger of round {number}" if number else "best of the first teachers: no round gave a better one"
+        results.print(f"kept: the {kept}")
     if summary.get("test"):
         print_scores(summary["test"])
     dev = "" if summary["dev_f1"] is None else f", F1 {summary['dev_f1']:.2f}"
@@ -93,10 +88,7 @@ def print_result(result: Result) -> None:
 
 def benchmarks_table(looks: Sequence[Mapping[str, Any]]) -> Table:
     """Sizes of every benchmark, and the paper's beside them."""
-    columns = ("benchmark", "train", "dev", "test", "classes", "paper: train", "test", "classes")
-    table = Table(*columns, box=None, pad_edge=False)
-    for column in table.columns[1:]:
-        column.justify = "right"
+    table = plain_table("benchmark", "train", "dev", "test", "classes", "paper: train", "test", "classes")
     for look in looks:
         sizes = [f"{look['parts'][part]['sentences']:,}" if part in look["parts"] else "-" for part in ("train", "dev", "test")]
         classes = str(len(look["types"]) + 1) if look["there"] else "-"  # O is one too
@@ -106,8 +98,7 @@ def benchmarks_table(looks: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def suspects_table(found: Sequence[Mapping[str, Any]]) -> Table:
-    """A row a suspect: where it is, the words in question, what they are labelled as and what the tagger takes them for, each
-    with its probability."""
+    """A row a suspect: the place, the words, the given entity and the tagger's, each with its probability."""
     table = Table("place", "words", "labelled", "", "rather", "", box=None, pad_edge=False)
     table.columns[0].no_wrap = True
     for column in (table.columns[3], table.columns[5]):

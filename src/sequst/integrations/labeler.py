@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +13,9 @@ from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import is_tag
 from sequst.errors import UsageError, nearest, shorten
 from sequst.evaluation.evaluate import evaluate
-from sequst.files import atomic_folder, read_json
+from sequst.files import read_json
 from sequst.integrations.hub import push_to_hub
 from sequst.integrations.notebook import HtmlProgress, in_notebook
-from sequst.tagger.html import card
 from sequst.tagger.prediction import as_sentence, as_sentences
 from sequst.tagger.save import FACTS
 from sequst.tagger.tagger import Tagger
@@ -25,7 +23,7 @@ from sequst.training.configure import from_dict, from_model, nested
 from sequst.training.data import DataFile
 from sequst.training.progress import Progress
 from sequst.training.settings import to_dict
-from sequst.training.sources import Source
+from sequst.training.sources import Source, read_tagged
 from sequst.uncertainty.predict import PASSES, annotate_with_uncertainty
 
 if TYPE_CHECKING:
@@ -38,9 +36,9 @@ UNLABELLED = "a file, or a list of texts, of lists of words or of Sentence"
 class Labeler:
     """`fit(labeled, unlabeled)`, then `predict`, `score`, `save`.
 
-    `settings` are all others by name, nested or dotted: `{"teacher.epochs": 3}`. Those that are arguments too, as seed and head
-    are, count where the argument is left at its default; where it is not, and says something else, `fit` is an error. The run
-    is kept in `output`, or thrown away with the labeler. `progress` shows bars: in a notebook unless told otherwise.
+    `settings` are all others by name, nested or dotted: `{"teacher.epochs": 3}`. Those that are arguments too, e.g. seed, count
+    where the argument is left at its default; `fit` raises an error where both are given and differ. The run is kept in
+    `output`, or thrown away with the labeler. `progress` shows bars; by default in a notebook only.
     """
 
     def __init__(
@@ -52,19 +50,21 @@ class Labeler:
         self.run_: Result | None = None
         """The run that `fit` made."""
         self._tagger: Tagger | None = None
-        self._facts: Mapping[str, Any] = {}
+        self._facts: dict[str, Any] = {}
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def fit(self, labeled: Any, unlabeled: Any = None, *, dev: Any = None) -> Labeler:
-        """Learn from labelled sentences and, where there are any, from unlabelled ones. A dev set decides which weights are
-        kept and what confidences mean; without one, `dev_shots` or `dev_fraction` among the settings set some aside."""
-        settings, told = self._settings(), self._told_by()
-        sources = _labelled(labeled, "labeled"), None if dev is None else _labelled(dev, "dev")
-        text = None if unlabeled is None else _unlabelled(unlabeled)
-        folder = tempfile.TemporaryDirectory(prefix="sequst-labeler-") if self.output is None else None
-        output = Path(folder.name) / "run" if folder is not None else Path(self.output or "")
-        run = train(sources[0], output, unlabeled=text, dev=sources[1], settings=settings, progress=told)
-        self.run_, self._folder, self._tagger, self._facts = run, folder, run.tagger, run.summary
+        """Learn from labelled sentences and, if given, unlabelled ones. A dev set decides which weights are kept and what
+        confidences mean; without one, `dev_shots` or `dev_fraction` among the settings set some aside."""
+        settings, shown = self._settings(), in_notebook() if self.progress is None else self.progress
+        source = _source(labeled, "labeled", _labelled, LABELLED)
+        dev = None if dev is None else _source(dev, "dev", _labelled, LABELLED)
+        text = None if unlabeled is None else _source(unlabeled, "unlabeled", as_sentence, UNLABELLED)
+        self._folder = tempfile.TemporaryDirectory(prefix="sequst-labeler-") if self.output is None else None
+        output = Path(self._folder.name) / "run" if self._folder is not None else Path(self.output or "")
+        progress = HtmlProgress() if shown else Progress()
+        self.run_ = train(source, output, unlabeled=text, dev=dev, settings=settings, progress=progress)
+        self._tagger, self._facts = self.run_.tagger, read_json(self.run_.path / "model" / FACTS)
         return self
 
     def predict(self, inputs: Any, *, uncertainty: bool = False, passes: int = PASSES) -> Any:
@@ -80,19 +80,13 @@ class Labeler:
 
     def score(self, test: Any) -> float:
         """The F1 of entities, from 0 to 100."""
-        source = _labelled(test, "test")
-        file = DataFile(str(source)) if isinstance(source, str | Path) else source
-        return evaluate(self.tagger_, file.read("required")[0] if isinstance(file, DataFile) else file).total.f1
+        sentences, _ = read_tagged(_source(test, "test", _labelled, LABELLED))
+        return evaluate(self.tagger_, sentences).total.f1
 
     def save(self, folder: str | Path) -> None:
         """Write the model's folder, which `load`, `sequst predict` and, for most, transformers read. A model that is there is
         replaced; a folder of other things is an error."""
-        tagger = self.tagger_
-        if self.run_ is None:
-            tagger.save(folder, dict(self._facts))
-            return
-        with atomic_folder(folder, replaces=(FACTS,)) as temporary:
-            shutil.copytree(self.run_.path / "model", temporary, dirs_exist_ok=True)
+        self.tagger_.save(folder, self._facts)
 
     def push_to_hub(self, name: str, *, private: bool = False, token: str | None = None) -> str:
         """Upload the model as NAME, e.g. `you/your-tagger`; the page's address. Its card says how it was made."""
@@ -147,70 +141,37 @@ class Labeler:
             raise UsageError(f"Labeler: {name}={given!r}, and {name} {among!r} among its settings; give one of them")
         return among
 
-    def _told_by(self) -> Progress:
-        shown = in_notebook() if self.progress is None else self.progress
-        return HtmlProgress() if shown else Progress()
-
     def __repr__(self) -> str:
-        if self._tagger is None:
-            given = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items() if value != _DEFAULTS[name])
-            return f"Labeler({given}), which has learnt nothing yet"
-        return "Labeler: " + ", ".join(f"{name} {value}" for name, value in self._told())
-
-    def _repr_html_(self) -> str:
-        return card("Labeler", self._told()) if self._tagger is not None else card(repr(self), [])
-
-    def _told(self) -> list[tuple[str, str]]:
-        """What matters of how it was made."""
-        found = {told: self._facts.get(name) for name, told in _TOLD.items()}
-        shown = [(told, f"{value:.1f}" if isinstance(value, float) else str(value)) for told, value in found.items() if value]
-        return [("entity types", " ".join(self.tagger_.types)), *shown]
+        given = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items() if value != _DEFAULTS[name])
+        return f"Labeler({given})"
 
 
-_TOLD = {
-    "method": "method",
-    "encoder": "encoder",
-    "head": "head",
-    "labeled_sentences": "labelled sentences",
-    "unlabeled_sentences": "unlabelled sentences",
-    "rounds": "rounds",
-    "kept_round": "of which is kept",
-    "dev_f1": "dev F1",
-}
 _DEFAULTS = {
     name: parameter.default for name, parameter in inspect.signature(Labeler.__init__).parameters.items() if name != "self"
 }
 
 
-def _labelled(source: Any, name: str) -> Source:
-    """Files and sentences as they are, pairs of words and tags as sentences."""
+def _source(source: Any, role: str, sentence_of: Callable[[Any, int], Sentence], expected: str) -> Source:
+    """A file as it is, a list as sentences; `sentence_of` raises a UsageError for what is none."""
     if isinstance(source, str | Path | DataFile):
         return source
     if not isinstance(source, Sequence):
-        raise UsageError(f"{name}: found {shorten(source)}; give {LABELLED}")
-    return [_sentence(item, number, name) for number, item in enumerate(source, 1)]
+        raise UsageError(f"{role}: found {shorten(source)}; give {expected}")
+    found = []
+    for number, item in enumerate(source, 1):
+        try:
+            found.append(sentence_of(item, number))
+        except UsageError:
+            raise UsageError(f"{role}: its item {number} is {shorten(item)}; give {expected}") from None
+    return found
 
 
-def _sentence(item: Any, number: int, name: str) -> Sentence:
+def _labelled(item: Any, number: int) -> Sentence:
+    """A sentence, or a tuple of words and tags as one."""
     if isinstance(item, Sentence):
         return item
     if isinstance(item, tuple) and len(item) == 2 and not isinstance(item[0], str):
-        words, tags = (tuple(part) for part in item)
+        words, tags = map(tuple, item)
         if len(words) == len(tags) and all(isinstance(tag, str) and is_tag(tag) for tag in tags):
             return Sentence(words, tags, number)
-    raise UsageError(f"{name}: its item {number} is {shorten(item)}; give {LABELLED}")
-
-
-def _unlabelled(source: Any) -> Source:
-    if isinstance(source, str | Path | DataFile):
-        return source
-    if not isinstance(source, Sequence):
-        raise UsageError(f"unlabeled: found {shorten(source)}; give {UNLABELLED}")
-    return [_text(item, number) for number, item in enumerate(source, 1)]
-
-
-def _text(item: Any, number: int) -> Sentence:
-    try:
-        return as_sentence(item, number)
-    except UsageError:
-        raise UsageError(f"unlabeled: its item {number} is {shorten(item)}; give {UNLABELLED}") from None
+    raise UsageError("no labelled sentence")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -34,12 +33,6 @@ def html(prediction: Prediction) -> str:
         done = entity.end
     parts.append(escape(sentence.excerpt(done, len(sentence.words))) if done < len(sentence.words) else "")
     return f'<p style="line-height:1.9">{" ".join(part for part in parts if part)}</p>'
-
-
-def card(title: str, rows: Sequence[tuple[str, str]]) -> str:
-    """A small table under a title."""
-    body = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in rows)
-    return f"<div><b>{escape(title)}</b><table>{body}</table></div>"
 
 
 def _hue(type_: str) -> int:

@@ -78,6 +78,10 @@ class Prediction:
             for type_, start, end in spans(self.tags)
         ]
 
+    def as_task(self) -> tuple[Sentence, list[float]]:
+        """The sentence with these tags, and the confidence of each entity, as annotation tools take them."""
+        return replace(self.sentence, tags=self.tags), [round(entity.confidence, 6) for entity in self.entities]
+
     def _repr_html_(self) -> str:
         """How a notebook shows it."""
         from sequst.tagger.html import html

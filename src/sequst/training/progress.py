@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -37,3 +38,23 @@ class Tracker:
 
     def end(self, failed: bool = False) -> None:
         pass
+
+
+class Counted(Progress):
+    """Counts what a phase has done, for a display that decides when to show `told()`."""
+
+    def begin(self, phase: str, total: int, done: int = 0, unit: str = "steps") -> None:
+        self.phase, self.total, self.done, self.unit, self.values = phase, total, done, unit, ""
+        self._first, self._begun = done, time.monotonic()
+
+    def advance(self, steps: int = 1, **values: float) -> None:
+        self.done += steps
+        self.values = "".join(f" {name} {value:.3f}" for name, value in values.items())
+
+    def told(self) -> str:
+        """e.g. `40 of 120 steps, 10 s, 20 s left loss 0.412`; a total of 0 is unknown."""
+        seconds = time.monotonic() - self._begun
+        of = f" of {self.total}" if self.total else ""
+        remaining = seconds * (self.total - self.done) / max(1, self.done - self._first)
+        left = f", {remaining:.0f} s left" if self.total > self.done > self._first else ""
+        return f"{self.done}{of} {self.unit}, {seconds:.0f} s{left}{self.values}"

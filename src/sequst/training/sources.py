@@ -26,6 +26,13 @@ def as_files(given: Mapping[str, Source], spool: Path) -> Files:
     return {role: _as_file(role, source, spool) for role, source in given.items()}
 
 
+def read_tagged(source: Source) -> tuple[Sequence[Sentence], list[str]]:
+    """(the sentences of a source, all with tags where it is a file, notes on what was guessed)."""
+    if isinstance(source, str | Path):
+        source = DataFile(str(source))
+    return source.read("required") if isinstance(source, DataFile) else (source, [])
+
+
 def _path_of(source: Source) -> str | None:
     if isinstance(source, DataFile):
         return source.path

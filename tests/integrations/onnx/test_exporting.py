@@ -95,8 +95,8 @@ def test_how_sure_it_must_be(make_tagger: MakeTagger, tiny_encoder: str, tmp_pat
 @pytest.mark.parametrize(
     ("encoder", "head"),
     [
-        *itertools.product(("bert", "mpnet"), HEADS),
-        *itertools.product(("distilbert", "roberta", "modernbert", "deberta"), ["softmax"]),
+        *itertools.product(["bert"], HEADS),
+        *itertools.product(("mpnet", "distilbert", "roberta", "modernbert", "deberta"), ["softmax"]),
     ],
 )
 def test_a_thousand_sentences_have_the_same_tags(
@@ -233,13 +233,14 @@ def test_what_an_export_cannot_do_is_said(
     export(make_tagger(tiny_encoder), tmp_path / "onnx")
     (tmp_path / "in.txt").write_text("We play\n")
     for flags, message in (
-        (["--uncertainty"], "--uncertainty needs dropout, which an export does not have; name the folder"),
+        (["--uncertainty"], "uncertainty: {0} is an export, which runs on the CPU, in its own precision and without dropout"),
         (["--last-layers", 1], "--last-layers is of MC dropout"),
-        (["--device", "cuda"], "an export is run on the CPU"),
+        (["--device", "cuda"], "device cuda: {0} is an export"),
+        (["--precision", "bf16"], "precision bf16: {0} is an export"),
     ):
         done = sequst("predict", tmp_path / "onnx", tmp_path / "in.txt", *flags)
         assert (done.returncode, done.stdout) == (2, "")
-        assert message in done.stderr
+        assert message.format(tmp_path / "onnx") in done.stderr
     with pytest.raises(UsageError, match="is an export for onnxruntime; name the model that it was made from"):
         Tagger.load(tmp_path / "onnx")
     assert "--to tflite: known: onnx" in sequst("export", model, "--to", "tflite", "--output", tmp_path / "x").stderr
@@ -271,13 +272,7 @@ def test_transitions_are_there_where_they_belong_and_nowhere_else(
 ) -> None:
     export(make_tagger(tiny_encoder, **HEADS[head]), tmp_path / "onnx")
     export(make_tagger(tiny_encoder, **HEADS["valid"]), tmp_path / "other")
-    file, facts = tmp_path / "onnx" / "transitions.safetensors", tmp_path / "onnx" / "sequst.json"
-    tags = [prediction.tags for prediction in OnnxTagger.load(tmp_path / "onnx").predict(SENTENCES[:50])]  # type: ignore[union-attr]
-    told = facts.read_text()
-    facts.write_text(json.dumps({name: value for name, value in json.loads(told).items() if name != "transitions"}))
-    older: Any = OnnxTagger.load(tmp_path / "onnx").predict(SENTENCES[:50])
-    assert [prediction.tags for prediction in older] == tags
-    facts.write_text(told)
+    file = tmp_path / "onnx" / "transitions.safetensors"
     if head == "softmax":
         shutil.copy(tmp_path / "other" / file.name, file)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,7 +32,7 @@ class Measured:
 
 def compare(ways: Mapping[str, Annotate], sentences: Sequence[Sentence], types: Sequence[str]) -> dict[str, Measured]:
     """Each way on the same sentences. They take turns at being timed, after one that does not count."""
-    tagged = {name: list(annotate(sentences)) for name, annotate in ways.items()}
+    predictions = {name: list(annotate(sentences)) for name, annotate in ways.items()}
     timed = sentences[:_TIMED]
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(_TURNS):
@@ -41,15 +42,14 @@ def compare(ways: Mapping[str, Annotate], sentences: Sequence[Sentence], types: 
                 pass
             seconds[name].append(time.perf_counter() - begun)
     words = sum(map(len, timed))
-    reference = [tag for prediction in next(iter(tagged.values())) for tag in prediction.tags]
-    measured = {}
-    for name, predictions in tagged.items():
-        tags = [tag for prediction in predictions for tag in prediction.tags]
-        changed = sum(one != other for one, other in zip(tags, reference, strict=True))
-        known = all(sentence.tags is not None for sentence in sentences)
-        measured[name] = Measured(
+    tags = {name: [tag for prediction in found for tag in prediction.tags] for name, found in predictions.items()}
+    reference = next(iter(tags.values()))
+    known = all(sentence.tags is not None for sentence in sentences)
+    return {
+        name: Measured(
             words_a_second=words / statistics.median(seconds[name]),
-            changed=100.0 * changed / max(1, len(reference)),
-            f1=evaluation_of(predictions, types).total.f1 if known else None,
+            changed=100.0 * sum(map(operator.ne, tags[name], reference)) / max(1, len(reference)),
+            f1=evaluation_of(found, types).total.f1 if known else None,
         )
-    return measured
+        for name, found in predictions.items()
+    }

@@ -27,7 +27,6 @@ from sequst.tagger.encoders.transformer import Transformer
 from sequst.tagger.heads import CrfHead, Head, SoftmaxHead
 from sequst.tagger.tagger import Tagger
 from sequst.tagger.windows import SubwordSplitter
-from sequst.version import __version__
 
 OPSET = 17
 FAR = 1e-3
@@ -73,7 +72,7 @@ def export(tagger: Tagger, folder: str | Path) -> None:
         splitter.backend.save(str(temporary / TOKENIZER))
         if transitions is not None:
             transitions.save(temporary / TRANSITIONS)
-        facts.save(temporary, {"sequst": __version__, "format": "onnx"})
+        facts.save(temporary)
         _require_same(tagger, Graph(temporary / GRAPH))
 
 
@@ -89,7 +88,7 @@ def quantise(exported: str | Path, folder: str | Path) -> None:
             quantisation.quantize_dynamic(
                 exported / GRAPH, temporary / GRAPH, op_types_to_quantize=["MatMul", "Gemm", "Gather"], per_channel=True
             )
-        facts.save(temporary, {"sequst": __version__, "format": "onnx"})
+        facts.save(temporary)
 
 
 def _write_graph(tagger: Tagger, path: Path) -> None:
@@ -128,18 +127,17 @@ def _silence() -> Iterator[None]:
 
 def _transitions(head: Head) -> Transitions | None:
     """Those that its paths are decoded with; none where every word is labelled by itself."""
-    labels = head.linear.out_features
-    rows = Rows(torch.ones(2, 1, dtype=torch.bool), torch.tensor([True, False]))
-    with torch.no_grad():
-        if isinstance(head, CrfHead):
-            chain = head.chain(torch.zeros(2, 1, labels), rows)
-            parts = (chain.transitions, chain.start[0], chain.start[1], chain.end)
-        elif isinstance(head, SoftmaxHead) and head.links is not None and head.forbidden_start is not None:
-            nothing = torch.zeros(labels)
-            parts = (head.links, head.forbidden_start, nothing, nothing)
-        else:
-            return None
-        return Transitions(*(part.float().numpy() for part in parts))
+    if isinstance(head, CrfHead):
+        labels = head.linear.out_features
+        rows = Rows(torch.ones(2, 1, dtype=torch.bool), torch.tensor([True, False]))
+        chain = head.chain(torch.zeros(2, 1, labels), rows)
+        parts = (chain.transitions, chain.start[0], chain.start[1], chain.end)
+    elif isinstance(head, SoftmaxHead) and head.links is not None and head.forbidden_start is not None:
+        nothing = torch.zeros_like(head.forbidden_start)
+        parts = (head.links, head.forbidden_start, nothing, nothing)
+    else:
+        return None
+    return Transitions(*(part.detach().float().numpy() for part in parts))
 
 
 @torch.inference_mode()

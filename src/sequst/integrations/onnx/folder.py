@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from sequst.errors import SequstError, UsageError
+from sequst.errors import SequstError
 from sequst.files import read_json, write_json
 from sequst.tagger.capitals import checked
 from sequst.tagger.entity_calibration import EntityCalibration
 from sequst.tagger.windows import SpecialTokens
+from sequst.version import __version__
 
 GRAPH = "model.onnx"
 TOKENIZER = "tokenizer.json"
@@ -28,12 +28,6 @@ FACTS = "sequst.json"
 def is_exported(folder: str | Path) -> bool:
     """Whether the folder holds an exported tagger."""
     return (Path(folder) / GRAPH).is_file()
-
-
-def require_its_own_precision(precision: str) -> None:
-    """An error where another than the default is asked of an export."""
-    if precision != "fp32":
-        raise UsageError(f"--precision {precision}: an export is as it was made; name the folder that it was made from")
 
 
 @dataclass(frozen=True)
@@ -49,14 +43,13 @@ class Facts:
     pad: int
     entity_calibration: EntityCalibration
     transitions: bool
-    """Whether the file of them belongs there: without it, tags would be others."""
+    """Whether transitions.safetensors belongs there: without it, tags would be others."""
     capitals: Mapping[str, Sequence[float]]
-    """What the ways in which words are written say of every tag, where they count: see `sequst.tagger.capitals`."""
+    """See `sequst.tagger.capitals`; empty where capitals do not count."""
 
-    def save(self, folder: Path, about: dict[str, Any]) -> None:
-        """Beside what else is to be known `about` the tagger."""
+    def save(self, folder: Path) -> None:
         tuples = {"special": self.special._asdict(), "entity_calibration": self.entity_calibration.to_dict()}
-        write_json(folder / FACTS, {**about, **asdict(self), **tuples})
+        write_json(folder / FACTS, {"sequst": __version__, "format": "onnx", **asdict(self), **tuples})
 
     @classmethod
     def load(cls, folder: Path) -> Facts:
@@ -72,13 +65,12 @@ class Facts:
                 special=SpecialTokens(**found["special"]),
                 pad=int(found["pad"]),
                 entity_calibration=EntityCalibration.from_dict(found.get("entity_calibration") or found["trust"]),
-                transitions=bool(found.get("transitions", there or found["head"] == "crf")),  # older exports do not say it
-                capitals=checked(found.get("capitals", {})),
+                transitions=bool(found["transitions"]),
+                capitals=checked(found["capitals"]),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise SequstError(
-                f"{path}: not what sequst writes ({type(error).__name__}: {error}); export the model again"
-            ) from None
+            reason = f"{type(error).__name__}: {error}"
+            raise SequstError(f"{path}: not what sequst writes ({reason}); export the model again") from None
         if facts.transitions != there:
             way = "is missing" if facts.transitions else "does not belong there"
             raise SequstError(f"cannot load the model in {folder}: its {TRANSITIONS} {way}; export it again")

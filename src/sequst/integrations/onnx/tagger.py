@@ -79,34 +79,29 @@ class OnnxTagger:
         """Predictions one by one, in order; holds `chunk` sentences at a time."""
         stream = iter(sentences)
         while held := list(itertools.islice(stream, chunk)):
-            labels, confidences = self._label(held)
-            begin = 0
-            for sentence in held:
-                words = slice(begin, begin + len(sentence))
-                tags = tuple(self.labels[label] for label in labels[words].tolist())
-                yield Prediction.settled(sentence, tags, confidences[words].tolist(), self.entity_calibration)
-                begin = words.stop
+            for sentence, labels, confidences in zip(held, *self._label(held), strict=True):
+                tags = [self.labels[label] for label in labels]
+                yield Prediction.settled(sentence, tags, confidences.tolist(), self.entity_calibration)
 
-    def _label(self, sentences: Sequence[Sentence]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Of all words, one after the other, the label and its probability, each from the window that owns it."""
-        starts = np.concatenate([[0], np.cumsum([len(sentence) for sentence in sentences])])
-        labels = np.zeros(starts[-1], dtype=np.int64)
-        confidences = np.zeros(starts[-1], dtype=np.float32)
+    def _label(self, sentences: Sequence[Sentence]) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float32]]]:
+        """For each sentence the labels of its words and their probabilities, each from the window that owns the word."""
+        labels = [np.zeros(len(sentence), dtype=np.int64) for sentence in sentences]
+        confidences = [np.zeros(len(sentence), dtype=np.float32) for sentence in sentences]
         windows = self._splitter.windows([sentence.words for sentence in sentences])
         lengths = [len(window.ids) for window in windows]
-        written = None if self._capitals is None else [ways_of(sentence.words) for sentence in sentences]
+        written = [ways_of(sentence.words) for sentence in sentences] if self._capitals is not None else []
         for rows in plan(lengths, max_rows=len(lengths) or 1, max_tokens=TOKENS):
             chosen = [windows[i] for i in rows]
             scores, words = self._graph.scores(chosen, self._pad)
-            if self._capitals is not None and written is not None:
+            if self._capitals is not None:
                 scores += self._capitals[padded([window.of(written) for window in chosen], 0)[0]]
             opens = np.array([window.first == 0 for window in chosen])
             found, sure = decode(scores, words, opens, self._transitions, self._marginal)
             for row, window in enumerate(chosen):
-                owned = slice(*window.owned)
-                first = starts[window.sentence] + window.first
-                labels[first + owned.start : first + owned.stop] = found[row, owned]
-                confidences[first + owned.start : first + owned.stop] = sure[row, owned]
+                start, stop = window.owned
+                place = slice(window.first + start, window.first + stop)
+                labels[window.sentence][place] = found[row, start:stop]
+                confidences[window.sentence][place] = sure[row, start:stop]
         return labels, confidences
 
 
