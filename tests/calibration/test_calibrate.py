@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -160,12 +159,9 @@ def test_a_large_dev_set_has_the_last_word() -> None:
     assert faded(0.3, 10 * SMALL) == pytest.approx(0.03)
 
 
-def test_it_can_be_left_out_and_changes_no_settings_name(pair: tuple[Result, Result], split: Split) -> None:
+def test_the_shift_can_be_left_out(pair: tuple[Result, Result], split: Split) -> None:
     with pytest.raises(UsageError, match=r"calibration_shift=-0\.1: must be at least 0"):
         Settings(calibration_shift=-0.1)
-    plain = Settings(abstain=False)
-    assert dataclasses.replace(plain, calibration_shift=0.0).hash() == plain.hash()
-    assert Settings(calibration_shift=0.0).hash() != Settings().hash()  # what is left out depends on it
     _, calibrated = pair
     tagger = Tagger.load(calibrated.path / "model")
     flattered = calibrate(tagger, split.dev)
