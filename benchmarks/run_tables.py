@@ -349,8 +349,38 @@ def results_page() -> str:
         parts += ["### Less SST", "Mean difference over shared seeds (p of a paired t-test).", with_sets(rows, "all")]
         parts += ["### Over the rounds", rounds(series[0]), "### Errors of selected words", selection(series[0])]
         parts += ["### Calibration", calibration(series[0])]
+    parts += ["## Ablation", ablation()]
     parts += ["## The default encoder", small_encoders(), "## What tells errors", detection()]
     return "\n\n".join(parts) + "\n"
+
+
+ABLATION = {
+    "without-selection": "without selection", "without-confidence": "without confidence",
+    "without-certainty": "without certainty", "without-phce": "without PHCE", "without-gcr": "without GCR",
+}  # fmt: skip
+
+
+def ablation() -> str:
+    """The paper's five ablations with the default settings; SeqUST and SST on the same seeds."""
+    sets = ("snips", "mit_movie", "conll03")
+    found, whole = scores("best-ablation"), scores("best-10shot", encoder="mpnet")
+    rows = []
+    for method in ("sst", "sequst"):
+        theirs = [paper.figure(d, method) for d in sets]
+        cells = [spread(f1 for seed, f1 in whole[d, method].items() if seed in _seeds(found, d)) for d in sets]
+        rows.append([METHODS[method], *cells, *(f"{each.f1:.2f}" if each else "" for each in theirs)])
+    for method, name in ABLATION.items():
+        theirs = [paper.figure(d, method) for d in sets]
+        cells = [spread(found.get((d, method), {}).values()) for d in sets]
+        rows.append([name, *cells, *(f"{each.f1:.2f}" if each else "" for each in theirs)])
+    caption = "Test F1, 10-shot, `mpnet`, default settings; SST and SeqUST on the ablations' seeds. Series best-ablation."
+    heading = ["", *(SETS[d] for d in sets), *(f"{SETS[d]}, the paper" for d in sets)]
+    return f"{caption}\n\n{table(heading, rows)}"
+
+
+def _seeds(found: Scores, dataset: str) -> set[int]:
+    """Those of any ablation on a dataset."""
+    return {seed for (d, _), by_seed in found.items() if d == dataset for seed in by_seed}
 
 
 def small_encoders() -> str:
