@@ -94,9 +94,10 @@ def _benchmarks(folder: Path) -> Any:
 def _figures(folder: Path) -> Any:
     from sequst.experiments.figures import Figure
     from sequst.experiments.findings import require_libraries
+    from sequst.experiments.grouping import Group
 
     require_libraries(["words"])
-    return Figure("a", "", "", [], [], 1.0, lambda drawing: None).svg()
+    return Figure(Group("a", "b", 1), "c", "", "", [], [], 1.0, lambda drawing: None).svg()
 
 
 def _notebook(folder: Path) -> Any:
@@ -108,7 +109,7 @@ def _notebook(folder: Path) -> Any:
 def _ray(folder: Path) -> Any:
     from sequst.experiments.engines import Job, OnRay
 
-    return OnRay(Job(folder, "none"))
+    return OnRay(Job(folder, "none"), 1)
 
 
 def _export(folder: Path) -> Any:

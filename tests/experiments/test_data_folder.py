@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import functools
 import gzip
 import hashlib
@@ -14,7 +15,7 @@ import pytest
 
 from sequst.errors import DataError, SequstError, UsageError
 from sequst.experiments import fetching
-from sequst.experiments.benchmarks import BENCHMARKS, find_part, how_to_get, look_at, read_part
+from sequst.experiments.benchmarks import BENCHMARKS, find_part, look_at, read_part
 
 COLUMNS = "Anna\tB-PER\nsings\tO\n\nin\tO\nOslo\tB-LOC\n\n"
 ORIGINALS: dict[str, dict[str, str]] = {
@@ -40,7 +41,7 @@ def put(folder: Path, files: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_original_files_are_read(name: str, tmp_path: Path) -> None:
-    put(tmp_path / name, ORIGINALS[name])
+    put(tmp_path / BENCHMARKS[name].folder, ORIGINALS[name])
     [sentence] = read_part(tmp_path, name, "train")
     assert len(sentence) == 2
     assert sum(tag != "O" for tag in sentence.tags or ()) == 1
@@ -72,7 +73,7 @@ def test_what_is_not_there_is_told_with_the_way_to_it(tmp_path: Path) -> None:
         read_part(tmp_path, "conll3", "train")
     with pytest.raises(UsageError, match="no folder"):
         read_part(tmp_path / "nowhere", "snips", "train")
-    assert all(how_to_get(benchmark) for benchmark in BENCHMARKS.values())
+    assert all(bool(benchmark.download) != bool(benchmark.source) for benchmark in BENCHMARKS.values())
 
 
 def test_malformed_files(tmp_path: Path, sequst: Callable[..., Any]) -> None:
@@ -119,18 +120,15 @@ def server(tmp_path: Path) -> Iterator[tuple[str, Path]]:
         running.shutdown()
 
 
-def test_downloads_are_checked_and_not_repeated(
-    server: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_downloads_are_checked_and_not_repeated(server: tuple[str, Path], tmp_path: Path) -> None:
     base, served = server
     content = b"O\tplay\nB-Actor\tx\n\n"
-    entry = {"repository": "some/one", "commit": "c0ffee", "files": {
-        "trivia10k13train.bio": {"path": "a/b.bio", "sha256": hashlib.sha256(content).hexdigest()}}}  # fmt: skip
-    monkeypatch.setattr(fetching, "downloads", lambda: {"mit_movie": entry})
+    file = {"trivia10k13train.bio": ["a/b.bio", hashlib.sha256(content).hexdigest()]}
+    entry = {"repository": "some/one", "commit": "c0ffee", "files": file}
     place = served / "some" / "one" / "c0ffee" / "a" / "b.bio"
     place.parent.mkdir(parents=True)
     place.write_bytes(b"something else")
-    movie, data = BENCHMARKS["mit_movie"], tmp_path / "data"
+    movie, data = dataclasses.replace(BENCHMARKS["mit_movie"], download=entry), tmp_path / "data"
     with pytest.raises(SequstError, match=r"cannot get trivia10k13train\.bio from .*hash"):
         fetching.fetch(movie, data, base=base)
     assert not (data / "mit_movie" / "trivia10k13train.bio").exists()
@@ -151,8 +149,8 @@ def test_what_may_not_be_downloaded(tmp_path: Path, sequst: Callable[..., Any]) 
 
 
 def test_every_download_is_pinned() -> None:
-    entries = fetching.downloads()
-    assert set(entries) == {benchmark.fetched_as for benchmark in BENCHMARKS.values()} - {""}
-    for entry in entries.values():
+    entries = [benchmark.download for benchmark in BENCHMARKS.values() if benchmark.download]
+    assert len(entries) == 5
+    for entry in entries:
         assert len(entry["commit"]) == 40
-        assert all(len(file["sha256"]) == 64 for file in entry["files"].values())
+        assert all(len(sha256) == 64 for _, sha256 in entry["files"].values())

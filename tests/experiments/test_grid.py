@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import multiprocessing
 import os
@@ -9,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -104,36 +103,6 @@ def test_processes_start_while_data_is_looked_at(
     assert not any(each.is_alive() for each in workers)
 
 
-@pytest.mark.parametrize(("encoder", "imported"), [("bilstm", False), ("minilm", True)])
-def test_processes_import_what_their_cells_need(
-    data: Path, monkeypatch: pytest.MonkeyPatch, encoder: str, imported: bool
-) -> None:
-    seen: list[tuple[str, ...]] = []
-    monkeypatch.setattr(engines, "_Worker", lambda job, modules: seen.append(modules))
-    engines.Local(engines.Job(data, "c", "cpu", 2)).prepare([dataclasses.replace(cell(1), encoder=encoder)] * 3)
-    assert len(seen) == 2
-    assert all(("transformers.models.auto.modeling_auto" in modules) == imported for modules in seen)
-    assert all("sequst.api" in modules for modules in seen)
-
-
-def test_a_process_imports_before_its_first_cell(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And what cannot be imported is the cell's to tell."""
-    (tmp_path / "needed_by_a_cell.py").write_text("")
-    (tmp_path / "broken.py").write_text("raise OSError('no such library')")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr(engines.Job, "settle", lambda self, cpus: None)
-    imported: list[bool] = []
-
-    class Pipe:
-        def recv(self) -> Cell:
-            imported.append("needed_by_a_cell" in sys.modules)
-            raise EOFError
-
-    engines._work(Pipe(), engines.Job(data, "c"), ("broken", "needed_by_a_cell"))
-    assert imported == [True]
-
-
 def test_a_folder_without_the_benchmark_leaves_nothing(tmp_path: Path, sequst: Callable[..., Any]) -> None:
     (tmp_path / "empty").mkdir()
     for folder in ("empty", "nowhere"):
@@ -148,18 +117,11 @@ class Timed:
 
     now = 0.0
 
-    def __init__(self, job: engines.Job) -> None:
+    def __init__(self, job: engines.Job, cells: int) -> None:
         self.ends: dict[Cell, float] = {}
 
-    @property
-    def running(self) -> int:
-        return len(self.ends)
-
-    def prepare(self, cells: Sequence[Cell]) -> None:
-        pass
-
     def room(self) -> int:
-        return 2 - self.running
+        return 2 - len(self.ends)
 
     def begin(self, cell: Cell) -> None:
         self.ends[cell] = Timed.now + cell.seed
@@ -170,7 +132,7 @@ class Timed:
         ended = [cell for cell, end in self.ends.items() if end <= Timed.now]
         for cell in ended:
             del self.ends[cell]
-        return [engines.Ended(cell, cell.seed, ({**dict.fromkeys(KEYS, 0), **cell.facts}, {})) for cell in ended]
+        return [(cell, ({**dict.fromkeys(KEYS, 0), **cell.facts}, {})) for cell in ended]
 
     def end(self) -> None:
         pass
@@ -211,6 +173,7 @@ def test_nothing_is_left_of_a_grid_that_is_stopped(data: Path, tmp_path: Path, s
     options: dict[str, Any] = {"env": {**os.environ, "TMPDIR": str(tmp_path / "scratch")}, "stderr": subprocess.PIPE}
     grid = subprocess.Popen([*command, "--commit", "c", "--device", "cpu"], text=True, **options)
     while not list((tmp_path / "scratch").glob("sequst-grid-*/*/run/run.json")):
+        assert grid.poll() is None
         time.sleep(0.1)
     workers = [process for process in psutil.Process(grid.pid).children() if "spawn_main" in " ".join(process.cmdline())]
     assert workers
@@ -232,13 +195,9 @@ def test_two_grids_do_not_write_to_one_place(data: Path, tmp_path: Path) -> None
 
 def test_a_thousand_cells_that_are_done_take_no_time(data: Path, tmp_path: Path) -> None:
     cells = [cell(seed) for seed in range(1000)]
-    from sequst.experiments.results import KEYS
-    from sequst.methods.registry import find_method
-
     with (tmp_path / "r.jsonl").open("w") as file:
         for each in cells:
             facts = {**dict.fromkeys(KEYS, 0), **each.facts}
-            facts["settings_hash"] = each.settings().hash(find_method(each.method).unused)
             file.write(json.dumps({name: facts[name] for name in KEYS}) + "\n")
     begun = time.monotonic()
     assert run_grid(cells, data, tmp_path / "r.jsonl", commit="c", device="cpu").skipped == 1000

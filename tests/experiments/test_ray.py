@@ -48,13 +48,13 @@ def test_a_machine_that_is_lost_costs_time_alone(
     cluster: Any, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[int] = []
-    submit = engines.OnRay._submit
+    begin = engines.OnRay.begin
 
-    def counted(self: Any, task: Any) -> None:
-        begun.append(task.cell.seed)
-        submit(self, task)
+    def counted(self: Any, cell: Cell, losses: int = 0) -> None:
+        begun.append(cell.seed)
+        begin(self, cell, losses)
 
-    monkeypatch.setattr(engines.OnRay, "_submit", counted)
+    monkeypatch.setattr(engines.OnRay, "begin", counted)
     output, outcomes = tmp_path / "r.jsonl", []  # type: Path, list[GridResult]
     cells = [cell(seed, steps=200) for seed in range(1, 7)]
     cells.append(cell(9, more="bilstm.vectors=nowhere.txt"))
@@ -138,7 +138,7 @@ class FakeRay:
 def test_a_cell_that_kills_every_process_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeRay()
     monkeypatch.setattr(engines, "needed", lambda module, extra: fake)
-    engine = engines.OnRay(engines.Job(Path("data"), "c", share=4))
+    engine = engines.OnRay(engines.Job(Path("data"), "c", share=4), 1)
     assert engine.room() == 8  # four on each of two GPUs, none on the machine without
     engine.begin(cell(1))
     assert engine.room() == 7
@@ -147,7 +147,7 @@ def test_a_cell_that_kills_every_process_fails(monkeypatch: pytest.MonkeyPatch) 
         ended = engine.wait(None)
     assert len(fake.asked) == engine.LOSSES
     assert fake.asked[0] == {"num_cpus": 2.0, "num_gpus": 0.25, "max_retries": 0}
-    assert "lost 3 times" in str(ended[0].result)
+    assert "lost 3 times" in str(ended[0][1])
     fake.machines = []
     assert engine.room() == 1  # it waits for a machine to come
 
@@ -156,7 +156,7 @@ def test_shares_of_machines_without_gpus(monkeypatch: pytest.MonkeyPatch) -> Non
     fake = FakeRay()
     fake.machines = [{"CPU": 16.0}, {"CPU": 2.0}]
     monkeypatch.setattr(engines, "needed", lambda module, extra: fake)
-    engine = engines.OnRay(engines.Job(Path("data"), "c", share=4))
+    engine = engines.OnRay(engines.Job(Path("data"), "c", share=4), 1)
     assert engine.room() == 6
     engine.begin(cell(1))
     assert fake.asked == [{"num_cpus": 1.0, "max_retries": 0}]

@@ -27,16 +27,15 @@ def benchmarks(
     from sequst.cli.tables import benchmarks_table
     from sequst.errors import UsageError
     from sequst.experiments.benchmarks import BENCHMARKS, find_benchmark, look_at
+    from sequst.experiments.fetching import fetch
 
-    chosen = [find_benchmark(name) for name in names] if names else list(BENCHMARKS.values())
+    chosen = [find_benchmark(name) for name in names or BENCHMARKS]
     folder = None if data is None else Path(data)
     if download:
-        from sequst.experiments.fetching import fetch
-
         if folder is None:
             raise UsageError("--download needs a folder to put files into: name it with --data")
         for benchmark in chosen:
-            if benchmark.fetched_as or names:
+            if benchmark.download or names:
                 fetch(benchmark, folder, note)
     elif folder is not None and not folder.is_dir():
         raise UsageError(f"--data {data}: no such folder")
@@ -46,8 +45,7 @@ def benchmarks(
     else:
         results.print(benchmarks_table(looks))
         for look in looks:
-            if not look["there"]:
-                note(f"{look['name']}: not there. {look['how_to_get']}")
-            for line in (*look["notes"], *look["problems"][:5]):
+            missing = [] if look["there"] else [f"not there. {look['how_to_get']}"]
+            for line in (*missing, *look["notes"], *look["problems"][:5]):
                 note(f"{look['name']}: {line}")
     raise typer.Exit(1 if any(look["problems"] for look in looks) else 0)

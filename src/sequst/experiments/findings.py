@@ -139,29 +139,19 @@ def detection(run: Finished) -> Lines:
     }
     if run.settings.ensemble.teachers > 1:  # what they believe together is what their passes say
         del kept["plain confidence"]
-    right = np.array([name == tag for name, tag in zip((names[i] for i in beliefs.labels), chain(*tags), strict=True)])
+    right = np.array([names[label] for label in beliefs.labels], dtype=object) == np.array([*chain(*tags)], dtype=object)
     lines = [{"of": "words", "score": score, **_told_apart(values, right)} for score, values in kept.items()]
-    bounds, correct = [], []
+    entities, correct = [], []
     for begin, end, truth in zip(beliefs.starts[:-1], beliefs.starts[1:], tags, strict=True):
         known = set(spans(truth))
         for span in spans([names[label] for label in beliefs.labels[begin:end]]):
-            bounds.append((begin + span.start, begin + span.end))
+            entities.append(slice(begin + span.start, begin + span.end))
             correct.append(span in known)
-    edges = np.array(bounds, dtype=np.int64).reshape(-1, 2)
-    for summary in ("mean", "lowest"):
+    for summary, of in (("mean", np.mean), ("lowest", np.min)):
         for score, values in kept.items():
-            found = _of_entities(values, edges, summary)
+            found = [of(values[words].astype(np.float64)) for words in entities]
             lines.append({"of": "entities", "score": f"{summary} {score}", **_told_apart(found, correct)})
     return lines
-
-
-def _of_entities(values: NDArray[np.floating[Any]], edges: NDArray[np.int64], summary: str) -> NDArray[np.float64]:
-    """(N,): of the words of each entity, from its first to before the second of its edges (N, 2), the mean or the lowest."""
-    if not len(edges):
-        return np.zeros(0)
-    padded = np.append(values, 0.0).astype(np.float64)  # an edge may lie at the end
-    pieces = (np.add if summary == "mean" else np.minimum).reduceat(padded, edges.ravel())[::2]
-    return pieces / np.diff(edges)[:, 0] if summary == "mean" else pieces
 
 
 def _told_apart(scores: ArrayLike, right: ArrayLike) -> dict[str, float | int | None]:
@@ -181,7 +171,8 @@ def cases(run: Finished) -> Lines:
     if beliefs is None:
         return []
     selected = run.directory.selection(1)
-    names, found = run.result.tagger.labels, {}  # type: ignore[var-annotated]
+    names = run.result.tagger.labels
+    found: dict[str, dict[str, Any]] = {}
     for number, sentence in enumerate(run.unlabeled):
         place = slice(*beliefs.starts[number : number + 2])
         labels, taken = [names[label] for label in beliefs.labels[place]], selected[place]
@@ -190,18 +181,10 @@ def cases(run: Finished) -> Lines:
         if not SHORTEST <= len(labels) <= LONGEST or not wrong.any() or len({*labels, *tags}) < 3:
             continue
         kind = "wrong words are selected" if (wrong & taken).any() else "wrong words are left out"
-        found.setdefault(
-            kind,
-            {
-                "kind": kind,
-                "words": list(sentence.words),
-                "tags": list(tags),
-                "labels": labels,
-                "selected": taken.tolist(),
-                "confidence": [round(float(each), 4) for each in beliefs.confidence[place]],
-                "information_gain": [round(float(each), 4) for each in beliefs.information_gain[place]],
-            },
-        )
+        case = {"kind": kind, "words": list(sentence.words), "tags": list(tags), "labels": labels, "selected": taken.tolist()}
+        for name in ("confidence", "information_gain"):
+            case[name] = [round(float(each), 4) for each in getattr(beliefs, name)[place]]
+        found.setdefault(kind, case)
     return [found[kind] for kind in sorted(found)]
 
 
@@ -209,9 +192,11 @@ def words(run: Finished) -> Lines:
     """Words that the cell is scored on, drawn evenly from the classes, placed in the plane by t-SNE of their hidden states; and
     how far the classes lie apart there (mean silhouette in the full space, from -1 to 1)."""
     manifold, metrics = needed("sklearn.manifold", "figures"), needed("sklearn.metrics", "figures")
-    tags = np.array([_type(tag) for sentence in run.sentences for tag in sentence.tags or ()], dtype=object)
-    rng = np.random.default_rng(run.settings.seed)
-    chosen = np.sort(np.concatenate([_some(np.flatnonzero(tags == each), rng) for each in sorted(set(tags))]))
+    types = [tag if tag == OUTSIDE else tag[2:] for sentence in run.sentences for tag in sentence.tags or ()]
+    tags, rng = np.array(types, dtype=object), np.random.default_rng(run.settings.seed)
+    members = [np.flatnonzero(tags == each) for each in sorted(set(types))]
+    drawn = [rng.choice(each, min(len(each), WORDS_OF_CLASS), replace=False) for each in members]
+    chosen = np.sort(np.concatenate(drawn))
     states = hidden_states(run.result.tagger, run.sentences)[chosen]
     texts = [word for sentence in run.sentences for word in sentence.words]
     plane = manifold.TSNE(perplexity=min(30.0, (len(chosen) - 1) / 3), init="pca", random_state=run.settings.seed)
@@ -226,14 +211,6 @@ def words(run: Finished) -> Lines:
             "y": [round(float(y), 2) for y in places[:, 1]],
         }
     ]
-
-
-def _type(tag: str) -> str:
-    return tag if tag == OUTSIDE else tag[2:]
-
-
-def _some(members: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    return rng.choice(members, min(len(members), WORDS_OF_CLASS), replace=False)
 
 
 @torch.inference_mode()
