@@ -14,8 +14,7 @@ from sequst.corpus.generated import generate
 from sequst.errors import SequstError, UsageError
 from sequst.experiments import findings
 from sequst.experiments.cells import Cell, run_cell
-from sequst.experiments.grouping import first_teachers, variant_of
-from sequst.experiments.results import FINDINGS, Results, append_lines, key_of, read_findings, read_results
+from sequst.experiments.results import FINDINGS, Results, append_lines, key_of, read_results
 from sequst.tagger.tagger import Tagger
 
 BRIEF = (
@@ -54,8 +53,7 @@ def test_the_round_that_is_kept_has_the_score_of_the_cell(found: Found) -> None:
 
 def test_the_first_teacher_is_fine_tuning(found: Found, data: Path, tiny_encoder: str) -> None:
     line, _ = run_cell(Cell("t", "ours", 1, "finetune", BRIEF, tiny_encoder, shots=5), data, "abc", "cpu")
-    [teacher] = first_teachers(Results.of([found[0]], rounds=found[1]["rounds"]))
-    assert (teacher["f1"], variant_of(teacher)) == (line["f1"], variant_of(line))
+    assert found[1]["rounds"][0]["f1"] == line["f1"]
 
 
 def test_strategies_are_compared_on_the_words_of_the_first_round(found: Found) -> None:
@@ -127,24 +125,23 @@ def test_hidden_states_are_in_the_order_of_the_words(tiny_encoder: str) -> None:
 
 
 def test_of_a_cell_that_was_cut_off_and_run_again_the_last_lines_count(tmp_path: Path) -> None:
-    facts = {**dataclasses.asdict(Cell("t", "ours", 1)), "settings_hash": "h"}
-    results = tmp_path / "r.jsonl"
+    facts, results = Cell("t", "ours", 1).facts, tmp_path / "r.jsonl"
+
+    def found(kind: str) -> list[dict[str, Any]]:
+        return Results.load([results]).findings[kind]
+
     append_lines(tmp_path / "r.rounds.jsonl", [{**facts, "number": number, "round": number, "f1": 1} for number in (0, 1)])
     append_lines(tmp_path / "r.rounds.jsonl", [{**facts, "seed": 2, "number": 0, "round": 0, "f1": 3}])
-    assert read_findings(results, "rounds") == []
+    results.touch()
+    assert found("rounds") == []
     append_lines(tmp_path / "r.rounds.jsonl", [{**facts, "number": number, "round": number, "f1": 2} for number in (0, 1)])
     append_lines(results, [facts])
-    assert [(line["round"], line["f1"]) for line in read_findings(results, "rounds")] == [(0, 2), (1, 2)]
-    assert read_findings(results, "words") == []
-    for ece in (1, 2):  # with one job a cell that was cut off is the first to run again
-        append_lines(tmp_path / "r.reliability.jsonl", [{**facts, "number": 0, "ece": ece}])
-        append_lines(tmp_path / "r.cases.jsonl", [{**facts, "number": number, "ece": ece} for number in (0, 1)])
-    assert [line["ece"] for line in read_findings(results, "reliability")] == [2]
-    assert [line["ece"] for line in read_findings(results, "cases")] == [2, 2]
+    assert [(line["round"], line["f1"]) for line in found("rounds")] == [(0, 2), (1, 2)]
+    assert found("words") == []
 
 
 def test_files_that_were_cut_off_are_gone_on_with(tmp_path: Path) -> None:
-    facts = {**dataclasses.asdict(Cell("t", "ours", 1)), "settings_hash": "h"}
+    facts = Cell("t", "ours", 1).facts
     results, beside = tmp_path / "r.jsonl", tmp_path / "r.reliability.jsonl"
     append_lines(results, [facts])
     results.write_text(results.read_text().rstrip("\n"))  # an editor may leave it so
@@ -155,9 +152,9 @@ def test_files_that_were_cut_off_are_gone_on_with(tmp_path: Path) -> None:
     append_lines(beside, [{**facts, "ece": 1}])
     beside.write_text(beside.read_text() + '{"experiment": "t", "see')
     append_lines(beside, [{**facts, "seed": 2, "ece": 2}])
-    assert [line["ece"] for line in read_findings(results, "reliability")] == [1, 2]
+    assert [line["ece"] for line in Results.load([results]).findings["reliability"]] == [1, 2]
     results.write_bytes(results.read_bytes() + b"\xff\n")
-    with pytest.raises(SequstError, match=r"r.jsonl:\d: no line of JSON"):
+    with pytest.raises(SequstError, match=r"r.jsonl:\d: no line of results"):
         read_results(results)
 
 
@@ -200,13 +197,3 @@ def test_a_finding_that_fails_does_not_cost_the_cell(
 
 def test_every_kind_of_finding_is_known_to_its_readers() -> None:
     assert tuple(findings.KINDS) == FINDINGS
-
-
-def test_scores_of_entities() -> None:
-    rng = np.random.default_rng(1)
-    values = rng.random(30).astype(np.float32)
-    edges = np.array([[0, 1], [1, 4], [9, 11], [27, 30]])
-    for summary, of in (("mean", np.mean), ("lowest", np.min)):
-        expected = [of(values[begin:end].astype(np.float64)) for begin, end in edges]
-        np.testing.assert_allclose(findings._of_entities(values, edges, summary), expected)
-        assert findings._of_entities(values, edges[:0], summary).shape == (0,)
