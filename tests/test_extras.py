@@ -20,7 +20,7 @@ EXTRAS: dict[str, list[Requirement]] = {
     for name, wanted in tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"].items()
 }
 FOR_DEVELOPERS = {"dev", "docs"}
-BRINGS = {"sklearn": "scikit-learn", "mlflow": "mlflow-skinny"}
+BRINGS = {"mlflow": "mlflow-skinny"}
 """The package of a module, where it has another name."""
 INDIRECT = {("pyarrow", "datasets"), ("tokenizers", "onnx")}
 """Modules that an extra brings by way of another package; tokenizers comes with transformers, which is no extra."""
@@ -93,10 +93,8 @@ def _benchmarks(folder: Path) -> Any:
 
 def _figures(folder: Path) -> Any:
     from sequst.experiments.figures import Figure
-    from sequst.experiments.findings import require_libraries
     from sequst.experiments.grouping import Group
 
-    require_libraries(["words"])
     return Figure(Group("a", "b", 1), "c", "", "", [], [], 1.0, lambda drawing: None).svg()
 
 
@@ -149,7 +147,6 @@ WAYS: list[tuple[str, str, Callable[[Path], Any]]] = [
     ("glove", "pyarrow", _glove),
     ("benchmarks", "pooch", _benchmarks),
     ("figures", "matplotlib", _figures),
-    ("figures", "sklearn", _figures),
     ("notebook", "IPython", _notebook),
     ("ray", "ray", _ray),
     ("onnx", "onnx", _export),

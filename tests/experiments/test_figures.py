@@ -43,12 +43,6 @@ def found(dataset: str, method: str, seed: int, **more: Any) -> dict[str, Any]:
 
 BINS = [{"confidence": 0.5, "accuracy": 0.25, "count": 1}, {"confidence": 0.9, "accuracy": 0.8, "count": 2}]
 MORE = [{"confidence": 0.6, "accuracy": 0.55, "count": 3}, {"confidence": 0.96, "accuracy": 0.95, "count": 4}]
-WORDS = ["Anna", "<script>alert(1)</script>", "paid", "$5_a^b$", "in", "Oslo", "\u200b", "\xa0", "!"]
-CASE = {
-    "kind": "wrong words are selected", "words": WORDS, "tags": ["B-PER", *["O"] * (len(WORDS) - 1)],
-    "labels": ["O", *["O"] * 4, "B-LOC", *["O"] * (len(WORDS) - 6)], "selected": [n % 2 == 0 for n in range(len(WORDS))],
-    "confidence": [0.5] * len(WORDS), "information_gain": [0.1] * len(WORDS),
-}  # fmt: skip
 RESULTS = Results.of(
     LINES,
     rounds=[
@@ -61,10 +55,6 @@ RESULTS = Results.of(
         found("conll03", "sequst", 42, ece=3.0, bins=MORE[:1]),
         found("snips", "sequst", 12, ece=None, bins=[]),
     ],
-    words=[
-        found("conll03", "sequst", 12, silhouette=0.5, words=["a", "b"], types=["O", "PER"], x=[0.0, 1.0], y=[2.0, 3.0]),
-    ],
-    cases=[found("conll03", "sequst", 12, **CASE)],
 )
 
 
@@ -78,7 +68,7 @@ def rows(figure: Figure) -> list[dict[str, str]]:
 
 
 def test_the_data_beside_a_figure_by_hand(made: dict[str, Figure]) -> None:
-    assert list(made) == ["scores", "rounds", "reliability", "words"]
+    assert list(made) == ["scores", "rounds", "reliability"]
     score = next(row for row in rows(made["scores"]) if (row["dataset"], row["method"]) == ("conll03", "sequst"))
     printed = paper.figure("conll03", "sequst")
     assert printed is not None
@@ -88,10 +78,9 @@ def test_the_data_beside_a_figure_by_hand(made: dict[str, Figure]) -> None:
     assert [float(first[name]) for name in ("confidence", "accuracy", "entities")] == pytest.approx([0.575, 0.475, 4])
     assert float(second["confidence"]) == pytest.approx((2 * 0.9 + 4 * 0.96) / 6)
     assert second["runs"] == "2"  # the third run has too few bins
-    assert [row["word"] for row in rows(made["words"])] == ["a", "b"]
 
 
-@pytest.mark.parametrize("name", ["scores", "rounds", "reliability", "words"])
+@pytest.mark.parametrize("name", ["scores", "rounds", "reliability"])
 def test_every_figure_is_drawn_the_same_twice(made: dict[str, Figure], name: str) -> None:
     svg = made[name].svg()
     assert svg == made[name].svg()
@@ -151,16 +140,14 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path: Path) -> None:
     assert "prefers-color-scheme: dark" in text
     assert "76.50 ± 4.50 (3)" in text
     drawn = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', text)
-    assert len(drawn) == 4
+    assert len(drawn) == 3
     assert all(xml.etree.ElementTree.fromstring(base64.b64decode(each)).tag.endswith("svg") for each in drawn)
-    assert "[Anna/O (true: B-PER)] &lt;script&gt;" in text
 
 
 def test_names_of_others_cannot_become_code_or_paths(tmp_path: Path) -> None:
     evil = 'x"><script>alert(1)</script>/../y'
     cells = [{**line(evil, "sequst", 12, 50.0), "encoder": evil}]
-    words = [{**cells[0], "silhouette": None, "words": ["a", "b"], "types": ["O", "O"], "x": [0, 1], "y": [0, 1]}]
-    results = Results.of(cells, words=words)
+    results = Results.of(cells, reliability=[{**cells[0], "ece": None, "bins": BINS}])
     write_experiment_report(results, tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<script" not in text

@@ -12,7 +12,7 @@ import pytest
 from sequst.errors import UsageError
 from sequst.experiments import engines
 from sequst.experiments.cells import Cell
-from sequst.experiments.grid import run_grid
+from sequst.experiments.grid import GridResult, run_grid
 from sequst.experiments.results import read_results
 
 psutil = pytest.importorskip("psutil")
@@ -55,7 +55,8 @@ def test_a_machine_that_is_lost_costs_time_alone(
         begin(self, cell, losses)
 
     monkeypatch.setattr(engines.OnRay, "begin", counted)
-    output, outcomes = tmp_path / "r.jsonl", []  # type: Path, list[GridResult]
+    output = tmp_path / "r.jsonl"
+    outcomes: list[GridResult] = []
     cells = [cell(seed, steps=200) for seed in range(1, 7)]
     cells.append(cell(9, more="bilstm.vectors=nowhere.txt"))
     options: dict[str, Any] = {"commit": "c", "device": "cpu", "engine": "ray"}

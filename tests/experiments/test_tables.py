@@ -72,12 +72,8 @@ def test_ours_stands_beside_the_papers_by_hand() -> None:
     assert row(scores, "sequst", "paper")["average"] == "77.78"
     assert row(scores, "sst", "ours")["mine"] == "50.00 (1)"
     assert row(scores, "sst", "paper")["mine"] == MISSING
-    assert not any(note.startswith("the paper, ") for note in scores.notes)
-    [other] = tables([line("conll03", "seqvat", 12, 50.0)])
-    assert any(
-        "seqvat, average: printed 70.23, by its rows 70.25" in note for note in other.notes
-    )  # an erratum of a row that is here
-    assert not any("77.16" in note for note in other.notes)
+    errata = [note for note in scores.notes if note.startswith("the paper, ")]  # of rows that are here
+    assert errata == ["the paper, sst, mit_movie: the ablation prints 72.25, the main table 71.14"]
     assert differences.heading == ["method", "conll03", "mine", "all"]
     # differences of 1 and 2 over the shared seeds: t = 3 with one degree of freedom
     assert differences.rows == [
@@ -151,12 +147,10 @@ def test_errors_of_selected_words_stand_beside_the_papers() -> None:
     assert ["paper", "none", "", f"{paper.selection_error('conll03', 'none'):.2f}"] in table.rows
 
 
-def test_calibration_and_classes() -> None:
+def test_calibration() -> None:
     cells = [line("conll03", "sst", 12, 1.0), line("conll03", "sequst", 12, 2.0)]
-    kept = {"reliability": [{**cells[1], "ece": 7.0, "bins": []}], "words": [{**cells[1], "silhouette": 0.25}]}
-    *_, calibration, classes = tables(cells, **kept)
+    *_, calibration = tables(cells, reliability=[{**cells[1], "ece": 7.0, "bins": []}])
     assert calibration.rows == [["sequst", "ECE, %", "7.00 (1)"]]
-    assert classes.rows == [["sequst", "mean silhouette", "0.250 (1)"]]
 
 
 def test_what_tells_errors() -> None:
@@ -172,17 +166,6 @@ def test_what_tells_errors() -> None:
         ["sequst", "words", "certainty", "AURC, %", "3.000 ± 0.000 (2)"],
         ["sequst", "entities", "mean certainty", "AUROC", "0.717 ± 0.007 (2)"],
     ]
-
-
-def test_cases_show_what_is_selected_and_what_is_wrong() -> None:
-    cell = line("conll03", "sequst", 12, 1.0)
-    case = {
-        "kind": "wrong words are selected", "words": ["Anna", "saw", "Oslo", "|"], "labels": ["O", "O", "B-LOC", "B-LOC"],
-        "tags": ["B-PER", "O", "B-LOC", "O"], "selected": [True, False, True, False],
-    }  # fmt: skip
-    [_, table] = tables([cell], cases=[{**cell, **case}])
-    [cells] = table.rows
-    assert cells == ["sequst", "conll03", "12", case["kind"], "[Anna/O (true: B-PER)] saw [Oslo/B-LOC] |/B-LOC (true: O)"]
 
 
 def test_recipes_that_come_to_the_same_settings_are_one_row() -> None:

@@ -142,8 +142,7 @@ def figures(
     folders: Folders,
     output: Annotated[str | None, typer.Option(help="Where to; else DIR/figures.", metavar="DIR")] = None,
 ) -> None:
-    """Draw what the results have something for: scores, rounds, reliability, words. Every figure is written as SVG, PNG and
-    CSV.
+    """Draw what the results have something for: scores, rounds, reliability. Every figure is written as SVG, PNG and CSV.
 
     \b
     Example:

@@ -41,8 +41,6 @@ class Cell:
     score_on: Literal["test", "pool"] = "test"
     """`pool`: on sentences of the training set that are neither labelled, nor dev, nor in the pool. Choices are made there,
     never on test."""
-    keep: tuple[str, ...] = ()
-    """Findings to keep beside those that every cell has; see `findings`."""
 
     def settings(self, device: str = "auto") -> Settings:
         first, *others = self.recipe.split()
@@ -72,10 +70,9 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple
     """Train and score; (the result line, the lines of every kind of finding). The run directory is thrown away."""
     from sequst.api import train
     from sequst.evaluation.evaluate import evaluate
-    from sequst.experiments.findings import Finished, look_into, require_libraries
+    from sequst.experiments.findings import Finished, look_into
     from sequst.training.run import PhaseStopped
 
-    require_libraries(cell.keep)
     labeled, dev, rest = read_part(data, cell.dataset, "train"), None, []
     if cell.shots is not None:
         split = sample(labeled, cell.shots, seed=cell.seed)
@@ -96,7 +93,7 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple
         except PhaseStopped as stop:  # what is left of it goes with the folder
             raise SequstError(f"{stop.what}\n{stop.advice}") from None
         evaluation = evaluate(result.tagger, sentences)
-        found = dict(look_into(Finished(result, settings, dev or [], unlabeled or [], sentences, evaluation), cell.keep))
+        found = dict(look_into(Finished(result, settings, dev or [], unlabeled or [], sentences, evaluation)))
     line = {
         **cell.facts,
         **{name: getattr(evaluation.total, name) for name in ("f1", "precision", "recall", "tp", "fp", "fn")},

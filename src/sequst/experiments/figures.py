@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sequst.corpus.tags import OUTSIDE
 from sequst.experiments.grouping import (
     Group,
     Rows,
@@ -97,7 +96,7 @@ def write_figures(figures: Sequence[Figure], folder: Path) -> list[Path]:
 def figures_of(results: Results) -> list[Figure]:
     """All that the results have something for, few-shot group by group."""
     rows, made = rows_of(results.lines), []
-    drawn = {"rounds": _rounds, "reliability": _reliability, "words": _words}
+    drawn = {"rounds": _rounds, "reliability": _reliability}
     scores = scores_of(results.lines, rows)
     for group, found in scores.items():
         if group.shots is not None:
@@ -238,37 +237,3 @@ def _reliability(group: Group, lines: Lines, names: Rows) -> Figure:
     heading = ["dataset", "method", "bin", "confidence", "accuracy", "entities", "runs"]
     draw = functools.partial(_draw_curves, heading=heading, rows=rows, x="confidence", y="accuracy")
     return Figure(group, "reliability", "reliability", caption, heading, rows, _height(len({row[0] for row in rows})), draw)
-
-
-def _words(group: Group, lines: Lines, names: Rows) -> Figure:
-    """A panel for a run of every method and dataset."""
-    found = gather(((names[variant_of(line)],), line, line) for line in lines)
-    rows = []
-    for dataset in datasets_of(found.values()):
-        for (method,), runs in found.items():
-            for line in list(runs.get(dataset, {}).values())[:1]:
-                places = zip(*(line[name] for name in ("words", "types", "x", "y")), strict=True)
-                rows += [[dataset, method, *place] for place in places]
-    caption = (
-        "Hidden states of test words, placed by t-SNE, by their true class; one run each. Distances between clusters mean "
-        "little in such a picture."
-    )
-    heading = ["dataset", "method", "word", "type", "x", "y"]
-    panels = len({tuple(row[:2]) for row in rows})
-    draw = functools.partial(_draw_words, rows=rows)
-    return Figure(group, "words", "words", caption, heading, rows, 0.8 + _height(panels), draw)
-
-
-def _draw_words(drawing: Any, rows: Sequence[list[Any]]) -> None:
-    types = sorted({row[3] for row in rows} - {OUTSIDE})
-    looks = {type_: {**look, "linestyle": ""} for type_, look in _looks(types).items()}
-    looks[OUTSIDE] = {"color": "#b5b5b5", "marker": ".", "linestyle": ""}
-    panels = {f"{row[0]}, {row[1]}": row[:2] for row in rows}
-    for name, panel in _panels(drawing, list(panels)):
-        for type_ in reversed(looks):  # O, the largest cloud, lies below
-            points = [row[4:] for row in rows if row[:2] == panels[name] and row[3] == type_]
-            if points:
-                panel.plot(*zip(*points, strict=True), markersize=3, alpha=0.6, markeredgewidth=0, **looks[type_])
-        panel.set_axis_off()
-        panel.set_aspect("equal")
-    _legend(drawing, looks)

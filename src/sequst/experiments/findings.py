@@ -11,10 +11,9 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
-import torch
 
 from sequst.api import Result
 from sequst.calibration.calibrate import calibrate
@@ -23,14 +22,11 @@ from sequst.corpus.tags import OUTSIDE, spans
 from sequst.evaluation.detection import auroc, risk_coverage
 from sequst.evaluation.evaluate import Evaluation, evaluate
 from sequst.evaluation.pseudo_labels import pseudo_label_error
-from sequst.experiments.results import ALWAYS, STRATEGIES, Lines
-from sequst.extras import needed
+from sequst.experiments.results import STRATEGIES, Lines
 from sequst.methods.pseudo_labels import select
 from sequst.methods.registry import find_method
 from sequst.methods.self_training import member_phase
-from sequst.tagger.accel.forward import forward_of
 from sequst.tagger.entity_calibration import UNCALIBRATED
-from sequst.tagger.predict import Words
 from sequst.tagger.tagger import Tagger
 from sequst.training.directory import RunDirectory
 from sequst.training.settings import Settings
@@ -41,11 +37,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 log = logging.getLogger(__name__)
-
-WORDS_OF_CLASS = 400
-"""Words of each class to place in the plane at most."""
-SHORTEST, LONGEST = 6, 24
-"""Words of a sentence that is shown as a case."""
 
 
 @dataclass(frozen=True)
@@ -164,81 +155,15 @@ def _percent(mask: NDArray[np.bool_]) -> float | None:
     return float(100.0 * mask.mean()) if len(mask) else None
 
 
-def cases(run: Finished) -> Lines:
-    """Two sentences of the pool as the first teacher labels them: the first of which selection leaves all wrong words out, and
-    the first of which it takes one in. Neither is typical: most sentences have no wrong word."""
-    beliefs = run.beliefs
-    if beliefs is None:
-        return []
-    selected = run.directory.selection(1)
-    names = run.result.tagger.labels
-    found: dict[str, dict[str, Any]] = {}
-    for number, sentence in enumerate(run.unlabeled):
-        place = slice(*beliefs.starts[number : number + 2])
-        labels, taken = [names[label] for label in beliefs.labels[place]], selected[place]
-        tags = sentence.tags or ()
-        wrong = np.array([ours != theirs for ours, theirs in zip(labels, tags, strict=True)], dtype=np.bool_)
-        if not SHORTEST <= len(labels) <= LONGEST or not wrong.any() or len({*labels, *tags}) < 3:
-            continue
-        kind = "wrong words are selected" if (wrong & taken).any() else "wrong words are left out"
-        case = {"kind": kind, "words": list(sentence.words), "tags": list(tags), "labels": labels, "selected": taken.tolist()}
-        for name in ("confidence", "information_gain"):
-            case[name] = [round(float(each), 4) for each in getattr(beliefs, name)[place]]
-        found.setdefault(kind, case)
-    return [found[kind] for kind in sorted(found)]
-
-
-def words(run: Finished) -> Lines:
-    """Words that the cell is scored on, drawn evenly from the classes, placed in the plane by t-SNE of their hidden states; and
-    how far the classes lie apart there (mean silhouette in the full space, from -1 to 1)."""
-    manifold, metrics = needed("sklearn.manifold", "figures"), needed("sklearn.metrics", "figures")
-    types = [tag if tag == OUTSIDE else tag[2:] for sentence in run.sentences for tag in sentence.tags or ()]
-    tags, rng = np.array(types, dtype=object), np.random.default_rng(run.settings.seed)
-    members = [np.flatnonzero(tags == each) for each in sorted(set(types))]
-    drawn = [rng.choice(each, min(len(each), WORDS_OF_CLASS), replace=False) for each in members]
-    chosen = np.sort(np.concatenate(drawn))
-    states = hidden_states(run.result.tagger, run.sentences)[chosen]
-    texts = [word for sentence in run.sentences for word in sentence.words]
-    plane = manifold.TSNE(perplexity=min(30.0, (len(chosen) - 1) / 3), init="pca", random_state=run.settings.seed)
-    places = plane.fit_transform(states)
-    several = len(set(tags[chosen])) > 1
-    return [
-        {
-            "silhouette": float(metrics.silhouette_score(states, tags[chosen])) if several else None,
-            "words": [texts[i] for i in chosen],
-            "types": tags[chosen].tolist(),
-            "x": [round(float(x), 2) for x in places[:, 0]],
-            "y": [round(float(y), 2) for y in places[:, 1]],
-        }
-    ]
-
-
-@torch.inference_mode()
-def hidden_states(tagger: Tagger, sentences: Sequence[Sentence]) -> NDArray[np.float32]:
-    """(N, H): the state of every word of the sentences, one after the other."""
-    found = Words(tagger, sentences)
-    states = np.zeros((len(found), tagger.head.linear.in_features), dtype=np.float32)
-    with forward_of(tagger) as forward:
-        for batch, places in found.batches(forward.token_budget):
-            states[places] = batch.owned_of(forward.hidden(batch)).float().cpu().numpy()
-    return states
-
-
 KINDS: dict[str, Callable[[Finished], Lines]] = {
-    function.__name__: function for function in (rounds, reliability, selection, detection, cases, words)
+    function.__name__: function for function in (rounds, reliability, selection, detection)
 }
 
 
-def require_libraries(kinds: Sequence[str]) -> None:
-    """An error now, and not after the training, where a kind of finding needs a library that is not there."""
-    if words.__name__ in kinds:
-        needed("sklearn", "figures")
-
-
-def look_into(run: Finished, kinds: Sequence[str]) -> Iterator[tuple[str, Lines]]:
-    """What every cell keeps, and these kinds. One that fails is left out, with a warning: it is not worth a run."""
-    for kind in dict.fromkeys((*ALWAYS, *kinds)):
+def look_into(run: Finished) -> Iterator[tuple[str, Lines]]:
+    """What every cell keeps. A kind that fails is left out, with a warning: it is not worth a run."""
+    for kind, find in KINDS.items():
         try:
-            yield kind, KINDS[kind](run)
+            yield kind, find(run)
         except Exception as error:
             log.warning("%s: nothing is kept of this cell (%s: %s)", kind, type(error).__name__, error)

@@ -14,7 +14,7 @@ import yaml
 
 from sequst.errors import UsageError, nearest, shorten
 from sequst.experiments.cells import Cell
-from sequst.experiments.results import ON_REQUEST, read_results
+from sequst.experiments.results import read_results
 from sequst.methods.registry import find_method
 from sequst.training.configure import parse_yaml
 from sequst.training.configure import recipe_names as settings_names
@@ -46,8 +46,6 @@ class Recipe:
     variants: tuple[str, ...] = ("default",)
     """Every cell is run with each: `default`, or further settings, separated by spaces."""
     score_on: Literal["test", "pool"] = "test"
-    keep: tuple[str, ...] = ()
-    """What to keep of every cell beside its findings: `cases`, `words`."""
 
     def cells(self) -> list[Cell]:
         """Seeds vary slowest, so that what is done early says something of everything. With all of the training set no sentence
@@ -68,7 +66,7 @@ class Recipe:
         names = [] if self.base == "best" else [self.base]
         recipe = _joined([*names, *settings, variant])
         pool = pool if find_method(method).unlabeled else None
-        return Cell(self.name, dataset, seed, method, recipe, encoder, head, shots, pool, self.score_on, self.keep)
+        return Cell(self.name, dataset, seed, method, recipe, encoder, head, shots, pool, self.score_on)
 
 
 def _joined(settings: Iterable[str]) -> str:
@@ -132,7 +130,7 @@ def load_recipe(name: str) -> Recipe:
 
 _TEXTS = ("about", "base", "score_on")
 _CHOICES = {
-    "heads": ("softmax", "crf"), "score_on": ("test", "pool"), "keep": ON_REQUEST, "base": settings_names(),
+    "heads": ("softmax", "crf"), "score_on": ("test", "pool"), "base": settings_names(),
 }  # fmt: skip
 
 

@@ -22,10 +22,8 @@ KEYS = (
     "settings_hash",
 )  # fmt: skip
 """The keys of a result line, in order."""
-ALWAYS, ON_REQUEST = ("rounds", "reliability", "selection", "detection"), ("cases", "words")
-FINDINGS = (*ALWAYS, *ON_REQUEST)
-"""The kinds of lines that lie beside the results, in NAME.KIND.jsonl, of every cell or where a recipe asks for them; `findings`
-makes them."""
+FINDINGS = ("rounds", "reliability", "selection", "detection")
+"""The kinds of lines that lie beside the results, in NAME.KIND.jsonl; `findings` makes them."""
 FAILURES = "failures"
 """The kind of the lines of cells that failed."""
 STRATEGIES = ("none", "confidence", "certainty", "both")

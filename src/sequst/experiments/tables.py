@@ -6,12 +6,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from sequst.corpus.tags import OUTSIDE
 from sequst.evaluation.paired import paired_test
 from sequst.experiments import paper
 from sequst.experiments.grouping import (
     Group,
-    Line,
     Rows,
     Runs,
     datasets_of,
@@ -35,8 +33,7 @@ MISSING = "-"
 
 def tables_of(results: Results, baseline: str = "sst") -> list[Table]:
     """Of every group a table of scores, and one of differences to the baseline with their p values; then what was found in the
-    cells, where they kept it: rounds, errors of selected words, calibration, what tells errors, how far the classes lie apart,
-    cases."""
+    cells, where they kept it: rounds, errors of selected words, calibration, what tells errors."""
     rows, made = rows_of(results.lines), []
     scores = scores_of(results.lines, rows)
     for group, found in scores.items():
@@ -46,7 +43,6 @@ def tables_of(results: Results, baseline: str = "sst") -> list[Table]:
         made += [_differences(group, found, row) for row in found if method_of(row) == baseline and len(found) > 1]
         kept = of_group(results.findings, group)
         made += [_finding(group, kind, kept[kind], rows) for kind in _KINDS if kept.get(kind)]
-        made += [_cases(group, kept["cases"], rows)] if kept.get("cases") else []
     return made
 
 
@@ -149,10 +145,6 @@ _KINDS = {
         "area under the risk-coverage curve, lower is better",
         {"auroc": "AUROC", "risk_coverage": "AURC, %"}, ("of", "score"), digits=3,
     ),
-    "words": Kind(
-        "how far the classes lie apart", "of the hidden states of test words by their true class, from -1 to 1",
-        {"silhouette": "mean silhouette"}, digits=3,
-    ),
 }  # fmt: skip
 
 
@@ -174,24 +166,6 @@ def _finding(group: Group, name: str, lines: Lines, rows: Rows) -> Table:
         body += [["paper", by, "", *_numbers(found, columns)] for by, found in printed.items()]
     heading = ["method", *kind.labels, "", *columns]
     return Table(group, kind.title, heading, body, [kind.note], labels=len(kind.labels) + 2)
-
-
-def _cases(group: Group, lines: Lines, rows: Rows) -> Table:
-    body = [[rows[variant_of(line)], line["dataset"], str(line["seed"]), line["kind"], _marked(line)] for line in lines]
-    note = (
-        "sentences of the pool as the first teacher labels them: [word] is selected, word/LABEL is labelled as an entity, and "
-        "a wrong label has the true tag after it. Of each run one sentence of which selection leaves out what is wrong, and "
-        "one of which it does not; most sentences have no wrong word"
-    )
-    return Table(group, "pseudo-labelled sentences", ["method", "dataset", "seed", "", "sentence"], body, [note], labels=5)
-
-
-def _marked(case: Line) -> str:
-    words = []
-    for word, label, tag, selected in zip(case["words"], case["labels"], case["tags"], case["selected"], strict=True):
-        told = word if label == tag == OUTSIDE else f"{word}/{label}" if label == tag else f"{word}/{label} (true: {tag})"
-        words.append(f"[{told}]" if selected else told)
-    return " ".join(words)
 
 
 def _tested(pairs: Sequence[tuple[float, float]]) -> str:
