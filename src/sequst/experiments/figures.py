@@ -49,7 +49,6 @@ class Figure:
     """What to draw, what to say of it, and the figures it shows."""
 
     group: Group
-    kind: str
     title: str
     caption: str
     heading: Sequence[str]
@@ -60,7 +59,7 @@ class Figure:
 
     @property
     def name(self) -> str:
-        return f"{self.kind}-{self.group.file_name}"
+        return f"{self.title}-{self.group.file_name}"
 
     def svg(self) -> bytes:
         return self._saved("svg", transparent=True, metadata={"Date": None})
@@ -178,7 +177,7 @@ def _scores(group: Group, scores: Mapping[str, Runs], full: Mapping[str, float])
     heading = ["dataset", "method", "f1", "standard_deviation", "runs", "paper", "full_data"]
     lines = sum(len(textwrap.wrap(method, 26)) for method in methods)
     height = 0.8 + (0.9 + 0.1 * len(methods) + 0.18 * lines) * math.ceil(len(datasets) / 3)
-    return Figure(group, "scores", "scores", caption, heading, rows, height, draw)
+    return Figure(group, "scores", caption, heading, rows, height, draw)
 
 
 def _draw_curves(
@@ -216,7 +215,7 @@ def _rounds(group: Group, lines: Lines, names: Rows) -> Figure:
     )
     heading = ["dataset", "method", "round", "f1", "standard_deviation", "runs"]
     draw = functools.partial(_draw_curves, heading=heading, rows=rows, x="round", y="f1", spread="standard_deviation")
-    return Figure(group, "rounds", "over the rounds", caption, heading, rows, _height(len({row[0] for row in rows})), draw)
+    return Figure(group, "rounds", caption, heading, rows, _height(len({row[0] for row in rows})), draw)
 
 
 def _reliability(group: Group, lines: Lines, names: Rows) -> Figure:
@@ -236,4 +235,4 @@ def _reliability(group: Group, lines: Lines, names: Rows) -> Figure:
     )
     heading = ["dataset", "method", "bin", "confidence", "accuracy", "entities", "runs"]
     draw = functools.partial(_draw_curves, heading=heading, rows=rows, x="confidence", y="accuracy")
-    return Figure(group, "reliability", "reliability", caption, heading, rows, _height(len({row[0] for row in rows})), draw)
+    return Figure(group, "reliability", caption, heading, rows, _height(len({row[0] for row in rows})), draw)

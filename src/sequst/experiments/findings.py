@@ -58,14 +58,10 @@ class Finished:
 
     @property
     def beliefs(self) -> Beliefs | None:
-        """Of the first teachers together; none without self-training."""
+        """Of the first teachers together, where the method selects words by them."""
         path = self.directory.beliefs(1)
-        return Beliefs.from_file(path) if path.is_file() else None
-
-    @property
-    def uncertain_beliefs(self) -> Beliefs | None:
-        """The same, where the method looks at what they do not know."""
-        return None if "selection" in find_method(self.settings.method).unused else self.beliefs
+        selects = "selection" not in find_method(self.settings.method).unused
+        return Beliefs.from_file(path) if selects and path.is_file() else None
 
 
 def rounds(run: Finished) -> Lines:
@@ -93,7 +89,7 @@ def reliability(run: Finished) -> Lines:
 
 def selection(run: Finished) -> Lines:
     """How wrong the words are that the first round selects, with each strategy on the same beliefs; of methods that select."""
-    beliefs = run.uncertain_beliefs
+    beliefs = run.beliefs
     if beliefs is None:
         return []
     truth, lines, names = [sentence.tags for sentence in run.unlabeled], [], run.result.tagger.labels
@@ -103,22 +99,16 @@ def selection(run: Finished) -> Lines:
         selected, weights = select(selector, beliefs, run.settings.seed, 1)
         wrong = pseudo_label_error(beliefs.labels, names, truth, selected, weights)
         is_entity = beliefs.labels != names.index(OUTSIDE)
-        lines.append(
-            {
-                "strategy": strategy,
-                "selected": _percent(selected),
-                "selected_of_entity_words": _percent(selected[is_entity]),
-                "error": wrong["selected_error"],
-                "entity_error": wrong["selected_entity_error"],
-            }
-        )
+        errors = {"error": wrong["selected_error"], "entity_error": wrong["selected_entity_error"]}
+        shares = {"selected": _percent(selected), "selected_of_entity_words": _percent(selected[is_entity])}
+        lines.append({"strategy": strategy, **shares, **errors})
     return lines
 
 
 def detection(run: Finished) -> Lines:
     """How well each score of the first teachers tells their right words and entities from their wrong ones, on the pool, whose
     tags are known here. The score of an entity is the mean, or the lowest, of its words'."""
-    beliefs = run.uncertain_beliefs
+    beliefs = run.beliefs
     if beliefs is None:
         return []
     names, tags = run.result.tagger.labels, [sentence.tags or () for sentence in run.unlabeled]
@@ -156,8 +146,8 @@ def _percent(mask: NDArray[np.bool_]) -> float | None:
 
 
 KINDS: dict[str, Callable[[Finished], Lines]] = {
-    function.__name__: function for function in (rounds, reliability, selection, detection)
-}
+    "rounds": rounds, "reliability": reliability, "selection": selection, "detection": detection,
+}  # fmt: skip
 
 
 def look_into(run: Finished) -> Iterator[tuple[str, Lines]]:

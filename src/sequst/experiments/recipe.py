@@ -128,10 +128,7 @@ def load_recipe(name: str) -> Recipe:
         raise UsageError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
 
 
-_TEXTS = ("about", "base", "score_on")
-_CHOICES = {
-    "heads": ("softmax", "crf"), "score_on": ("test", "pool"), "base": settings_names(),
-}  # fmt: skip
+_CHOICES = {"base": settings_names(), "score_on": ["test", "pool"]}
 
 
 def _parse(name: str, text: str, where: str) -> Recipe:
@@ -185,13 +182,11 @@ def _value(key: str, value: Any) -> Any:
         if not isinstance(value, dict):
             raise UsageError(f"settings_of must be names with lists; found {shorten(value)}")
         return {str(name): _items(f"settings_of of {name}", items) for name, items in value.items()}
-    if key in _TEXTS and not isinstance(value, str):
-        raise UsageError(f"{key} must be a text; found {shorten(value)}")
-    items = _items(key, value)
-    for item in items:
-        if key in _CHOICES and item not in _CHOICES[key]:
-            raise UsageError(f"{key} {shorten(item)} is none of {', '.join(_CHOICES[key])}")
-    return items[0] if key in _TEXTS else items
+    if key == "about" and not isinstance(value, str):
+        raise UsageError(f"about must be a text; found {shorten(value)}")
+    if key in _CHOICES and value not in _CHOICES[key]:
+        raise UsageError(f"{key} {shorten(value)} is none of {', '.join(_CHOICES[key])}")
+    return value if key == "about" or key in _CHOICES else _items(key, value)
 
 
 def _items(key: str, value: Any) -> tuple[Any, ...]:
