@@ -85,8 +85,7 @@ def _glove(folder: Path) -> Any:
 
 
 def _benchmarks(folder: Path) -> Any:
-    from sequst.experiments.benchmarks import find_benchmark
-    from sequst.experiments.fetching import fetch
+    from sequst.experiments.benchmarks import fetch, find_benchmark
 
     return fetch(find_benchmark("mit_restaurant"), folder / "out")
 
@@ -107,7 +106,7 @@ def _notebook(folder: Path) -> Any:
 def _ray(folder: Path) -> Any:
     from sequst.experiments.engines import Job, OnRay
 
-    return OnRay(Job(folder, "none"), 1)
+    return OnRay(Job(folder, "none"))
 
 
 def _export(folder: Path) -> Any:

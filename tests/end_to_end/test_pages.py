@@ -101,7 +101,7 @@ def folder(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -
 class Here:
     """Runs the cells of a grid in this process, where phases are short."""
 
-    def __init__(self, job: Job, cells: int) -> None:
+    def __init__(self, job: Job) -> None:
         self.job = job
         self.cells: list[Cell] = []
 

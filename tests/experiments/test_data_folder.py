@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from sequst.errors import DataError, SequstError, UsageError
-from sequst.experiments import fetching
-from sequst.experiments.benchmarks import BENCHMARKS, find_part, look_at, read_part
+from sequst.experiments.benchmarks import BENCHMARKS, fetch, look_at, read_part
 
 COLUMNS = "Anna\tB-PER\nsings\tO\n\nin\tO\nOslo\tB-LOC\n\n"
 ORIGINALS: dict[str, dict[str, str]] = {
@@ -45,9 +44,6 @@ def test_original_files_are_read(name: str, tmp_path: Path) -> None:
     [sentence] = read_part(tmp_path, name, "train")
     assert len(sentence) == 2
     assert sum(tag != "O" for tag in sentence.tags or ()) == 1
-    found = find_part(tmp_path, name, "train")
-    assert found is not None
-    assert found.original
 
 
 def test_both_variants_of_snips_share_their_files(tmp_path: Path) -> None:
@@ -98,7 +94,7 @@ def test_the_verb(tmp_path: Path, sequst: Callable[..., Any]) -> None:
     assert row == ["mit_movie", "2", "-", "2", "3", "7.8k", "2.0k", "13"]
     assert "conll03: not there. Get it: ask NIST" in " ".join(done.stderr.split())
     [look] = json.loads(sequst("benchmarks", "mit_movie", "--data", tmp_path, "--json").stdout)
-    assert look["parts"]["train"] == {"sentences": 2, "words": 4, "original": False}
+    assert look["parts"]["train"] == {"sentences": 2, "words": 4}
     assert (look["types"], look["paper"]["classes"], look["there"]) == (["LOC", "PER"], 13, True)
     assert sequst("benchmarks", "--data", tmp_path / "no").returncode == 2
     assert "did you mean 'snips'" in sequst("benchmarks", "snip").stderr
@@ -130,15 +126,15 @@ def test_downloads_are_checked_and_not_repeated(server: tuple[str, Path], tmp_pa
     place.write_bytes(b"something else")
     movie, data = dataclasses.replace(BENCHMARKS["mit_movie"], download=entry), tmp_path / "data"
     with pytest.raises(SequstError, match=r"cannot get trivia10k13train\.bio from .*hash"):
-        fetching.fetch(movie, data, base=base)
+        fetch(movie, data, base=base)
     assert not (data / "mit_movie" / "trivia10k13train.bio").exists()
     place.write_bytes(content)
     told: list[str] = []
-    fetching.fetch(movie, data, told.append, base=base)
+    fetch(movie, data, told.append, base=base)
     assert told == ["mit_movie/trivia10k13train.bio"]
     assert read_part(data, "mit_movie", "train")[0].words == ("play", "x")
     place.unlink()
-    fetching.fetch(movie, data, base=base)  # it is there and whole
+    fetch(movie, data, base=base)  # it is there and whole
 
 
 def test_what_may_not_be_downloaded(tmp_path: Path, sequst: Callable[..., Any]) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -19,7 +18,7 @@ import pytest
 from sequst.errors import SequstError, UsageError
 from sequst.experiments import engines
 from sequst.experiments.cells import Cell
-from sequst.experiments.grid import Told, run_grid
+from sequst.experiments.grid import run_grid
 from sequst.experiments.results import KEYS, read_results
 from sequst.files import lock
 
@@ -37,16 +36,19 @@ def cell(seed: int, recipe: str = SHORT) -> Cell:
 
 def test_a_failed_cell_is_recorded_and_tried_again(data: Path, tmp_path: Path) -> None:
     output = tmp_path / "results.jsonl"
-    told: list[Told] = []
+    told: list[tuple[int, int]] = []
     bad = cell(2, "bilstm.vectors=nowhere.txt")
-    outcome = run_grid([cell(1), bad, cell(1)], data, output, commit="c", device="cpu", tell=told.append)
+    outcome = run_grid(
+        [cell(1), bad, cell(1)], data, output, commit="c", device="cpu",
+        tell=lambda cell, result, grid: told.append((grid.ended, grid.total)),
+    )  # fmt: skip
     assert [line["seed"] for line in outcome.lines] == [1]
     [(failed, error)] = outcome.failed
     assert failed == bad
     assert "no such file" in error
     [line] = read_results(tmp_path / "results.failures.jsonl")
     assert (line["seed"], line["recipe"]) == (2, "bilstm.vectors=nowhere.txt")
-    assert [(each.done, each.of) for each in told] == [(1, 2), (2, 2)]
+    assert told == [(1, 2), (2, 2)]
     again = run_grid([cell(1), bad], data, output, commit="c", device="cpu")
     assert (again.skipped, again.lines, len(again.failed)) == (1, [], 1)
 
@@ -85,24 +87,6 @@ def test_a_killed_worker_costs_its_own_cell_alone(data: Path, tmp_path: Path, mo
     assert [line["seed"] for line in outcome.lines] == [2]
 
 
-@pytest.mark.parametrize(("jobs", "cells", "started"), [(2, 3, 2), (3, 1, 1)])
-def test_processes_start_while_data_is_looked_at(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int, cells: int, started: int
-) -> None:
-    before, workers = multiprocessing.active_children(), []
-
-    def look(asked: Any, folder: Path) -> None:
-        assert ([each.seed for each in asked], folder) == (list(range(cells)), data)
-        workers.extend(each for each in multiprocessing.active_children() if each not in before)
-        raise UsageError("no such benchmark")
-
-    monkeypatch.setattr("sequst.experiments.grid.require_data", look)
-    with pytest.raises(UsageError, match="no such benchmark"):
-        run_grid([cell(seed) for seed in range(cells)], data, tmp_path / "r.jsonl", jobs=jobs, commit="c", device="cpu")
-    assert len(workers) == started
-    assert not any(each.is_alive() for each in workers)
-
-
 def test_a_folder_without_the_benchmark_leaves_nothing(tmp_path: Path, sequst: Callable[..., Any]) -> None:
     (tmp_path / "empty").mkdir()
     for folder in ("empty", "nowhere"):
@@ -117,7 +101,7 @@ class Timed:
 
     now = 0.0
 
-    def __init__(self, job: engines.Job, cells: int) -> None:
+    def __init__(self, job: engines.Job) -> None:
         self.ends: dict[Cell, float] = {}
 
     def room(self) -> int:
@@ -183,7 +167,7 @@ def test_nothing_is_left_of_a_grid_that_is_stopped(data: Path, tmp_path: Path, s
     assert alive == []
     if stop == signal.SIGTERM:
         assert grid.returncode == 143
-        assert "stopped after 0 cells" in told
+        assert "the same command runs the others" in told
         assert list((tmp_path / "scratch").iterdir()) == []
 
 

@@ -139,7 +139,7 @@ class FakeRay:
 def test_a_cell_that_kills_every_process_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeRay()
     monkeypatch.setattr(engines, "needed", lambda module, extra: fake)
-    engine = engines.OnRay(engines.Job(Path("data"), "c", share=4), 1)
+    engine = engines.OnRay(engines.Job(Path("data"), "c", share=4))
     assert engine.room() == 8  # four on each of two GPUs, none on the machine without
     engine.begin(cell(1))
     assert engine.room() == 7
@@ -157,7 +157,7 @@ def test_shares_of_machines_without_gpus(monkeypatch: pytest.MonkeyPatch) -> Non
     fake = FakeRay()
     fake.machines = [{"CPU": 16.0}, {"CPU": 2.0}]
     monkeypatch.setattr(engines, "needed", lambda module, extra: fake)
-    engine = engines.OnRay(engines.Job(Path("data"), "c", share=4), 1)
+    engine = engines.OnRay(engines.Job(Path("data"), "c", share=4))
     assert engine.room() == 6
     engine.begin(cell(1))
     assert fake.asked == [{"num_cpus": 1.0, "max_retries": 0}]

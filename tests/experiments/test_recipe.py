@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -44,21 +45,22 @@ def test_the_main_table() -> None:
     assert [cell.seed for cell in cells] == sorted((cell.seed for cell in cells), key=(12, 21, 42, 87, 100).index)
 
 
-def test_settings_of_a_method_or_an_encoder(write: Callable[..., Path]) -> None:
+def test_lists_multiply_and_encoders_ignore_what_is_not_theirs(write: Callable[..., Path]) -> None:
     lists = "datasets: ours\nmethods: [sst, sequst]\nencoders: [minilm, bilstm]\nseeds: [1]\nshots: [all, 3]\n"
-    settings = "settings: [patience=3]\nsettings_of: {sst: [max_rounds=2], bilstm: [bilstm.layers=1]}\n"
-    path = write("mine.yaml", lists + settings)
+    path = write("mine.yaml", lists + "settings: [patience=3, bilstm.layers=1]\n")
     recipe = load_recipe(str(path))
     assert recipe.name == "mine"
-    found = {(c.method, c.encoder): c.recipe for c in recipe.cells()}
-    assert found["sst", "bilstm"] == "patience=3 max_rounds=2 bilstm.layers=1"
-    assert found["sequst", "minilm"] == "patience=3"
-    assert {c.shots for c in recipe.cells()} == {3}  # all of the training set leaves these methods nothing unlabelled
+    found = {(c.method, c.encoder): c for c in recipe.cells()}
+    assert len(found) == len(recipe.cells()) == 4  # all of the training set leaves these methods nothing unlabelled
+    assert {c.recipe for c in found.values()} == {"patience=3 bilstm.layers=1"}
+    plain = {e: dataclasses.replace(found["sst", e], recipe="patience=3").key for e in ("minilm", "bilstm")}
+    assert found["sst", "minilm"].key == plain["minilm"]
+    assert found["sst", "bilstm"].key != plain["bilstm"]
     assert {c.method for c in load_cells(str(path), methods=["sst"], seeds=[])} == {"sst"}
 
 
 def test_settings_from_the_command_line_are_on_top(write: Callable[..., Path]) -> None:
-    lists = "datasets: a\nseeds: [1]\nmethods: [sst]\nsettings_of: {sst: [max_rounds=4]}\nvariants: [patience=1]\n"
+    lists = "datasets: a\nseeds: [1]\nmethods: [sst]\nsettings: [max_rounds=4]\nvariants: [patience=1]\n"
     [cell] = load_cells(str(write("o.yaml", lists)), ["max_rounds=2", "patience=9"])
     assert (cell.settings().max_rounds, cell.settings().patience) == (2, 9)
     assert load_cells("smoke", ["patience=9"], methods=["finetune"])[0].recipe.endswith(" patience=9")
@@ -106,13 +108,10 @@ def test_pools_multiply_the_cells_of_methods_that_learn_from_them(write: Callabl
         ("datasets: [a]\nbase: worst\n", "base 'worst' is none of best, paper"),
         ("datasets: [a]\nsettings: [head=crf]\n", "r.yaml: head=crf: a recipe has its heads"),
         ("datasets: [a]\nvariants: [seed=1]\n", "r.yaml: seed=1: a recipe has its seeds"),
-        ("datasets: [a]\nsettings_of: {finetune: [1]}\n", "settings_of of finetune must be a list of texts"),
-        ("datasets: [a]\nsettings_of: {fintune: [patience=1]}\n", "did you mean 'finetune'?"),
         ("datasets: [a\n", "not valid YAML"),
         ("datasets: [a]\nseeds: [1]\ndatasets: [b]\n", "line 3: 'datasets' again, which line 1 has"),
-        ("datasets: [a]\nsettings_of:\n  sst: [1]\n  sst: [2]\n", "line 4: 'sst' again, which line 3 has"),
         ("- a\n", "expected names and values"),
-        ("datasets: [a]\nsettings_of: 3\n", "settings_of must be names with lists"),
+        ("datasets: [a]\nsettings: [3]\n", "settings must be a list of texts"),
     ],
 )
 def test_what_is_wrong_with_a_recipe_is_said(text: str, told: str, write: Callable[..., Path]) -> None:

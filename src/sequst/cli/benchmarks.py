@@ -26,8 +26,7 @@ def benchmarks(
     from sequst.cli.console import note, results
     from sequst.cli.tables import benchmarks_table
     from sequst.errors import UsageError
-    from sequst.experiments.benchmarks import BENCHMARKS, find_benchmark, look_at
-    from sequst.experiments.fetching import fetch
+    from sequst.experiments.benchmarks import BENCHMARKS, fetch, find_benchmark, look_at
 
     chosen = [find_benchmark(name) for name in names or BENCHMARKS]
     folder = None if data is None else Path(data)

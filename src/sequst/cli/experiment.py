@@ -7,6 +7,10 @@ import typer
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sequst.experiments.cells import Cell
+    from sequst.experiments.engines import Result
+    from sequst.experiments.grid import GridResult
+
 HELP = """Run the paper's experiments.
 
 \b
@@ -75,7 +79,7 @@ def run(
 
     from sequst.cli.console import note
     from sequst.errors import UsageError, nearest
-    from sequst.experiments.grid import Told, require_folders, run_grid
+    from sequst.experiments.grid import require_folders, run_grid
     from sequst.experiments.mps import side_by_side
     from sequst.experiments.recipe import load_cells
     from sequst.files import explained
@@ -89,13 +93,11 @@ def run(
     require_folders(cells, Path(data))
     with explained(folder, "name another folder"):
         folder.mkdir(parents=True, exist_ok=True)
-    done = 0
 
-    def tell(told: Told) -> None:
-        nonlocal done
-        done, cell = told.done, told.cell
+    def tell(cell: Cell, result: Result, grid: GridResult) -> None:
         what = f"{cell.dataset} {cell.method} {cell.encoder} {cell.head} {cell.recipe} seed {cell.seed}"
-        note(f"{told.done} of {told.of}: {what}: " + (f"failed: {told.error}" if told.error else f"F1 {told.f1:.2f}"))
+        came = f"failed: {result}" if isinstance(result, str) else f"F1 {result[0]['f1']:.2f}"
+        note(f"{grid.ended} of {grid.total}: {what}: {came}")
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as of Ctrl-C, so that nothing is left running
     try:
@@ -105,7 +107,7 @@ def run(
                 limit_seconds=limit_seconds, tell=tell, engine=engine,
             )  # fmt: skip
     except (KeyboardInterrupt, SystemExit):
-        note(f"stopped after {done} cells, which are kept; the same command runs the others")
+        note("stopped; the cells that have ended are kept, and the same command runs the others")
         raise
     note(f"{outcome}; results: {folder / 'results.jsonl'}")
     if outcome.failed:

@@ -6,20 +6,23 @@ line) or the original files. Nothing is shipped; `data/benchmarks.yaml` describe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
 from sequst.corpus.counts import count_words
 from sequst.corpus.formats.originals import Read, read_gold_conll, read_multiwoz, read_parallel
-from sequst.corpus.formats.read import read_file
+from sequst.corpus.formats.read import Reading, read_file
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import types_of
-from sequst.errors import DataError, Problem, SequstError, UsageError, nearest
+from sequst.errors import DataError, SequstError, UsageError, nearest
+from sequst.extras import needed
+
+RAW = "https://raw.githubusercontent.com"
 
 
 @dataclass(frozen=True)
@@ -48,31 +51,19 @@ class Benchmark:
         return "Get it: " + (f"sequst benchmarks {self.name} --download --data DIR" if self.download else self.source)
 
 
-class Found(NamedTuple):
-    """A part of a benchmark as it lies in a data folder."""
-
-    sentences: list[Sentence]
-    problems: list[Problem]
-    original: bool
-    """Read from the original files."""
-
-
 def find_benchmark(name: str) -> Benchmark:
     if name not in BENCHMARKS:
         raise UsageError(f"unknown benchmark {name!r}; {nearest(name, BENCHMARKS)}")
     return BENCHMARKS[name]
 
 
-def find_part(data: Path, name: str, part: str) -> Found | None:
+def find_part(data: Path, name: str, part: str) -> Read | Reading | None:
     """What the data folder has of a part; the two-column file, which is all that a dataset of one's own needs, goes before the
     original ones. None where there is neither."""
     plain = data / name / f"{part}.txt.gz"
     if plain.is_file():
-        reading = read_file(plain, format="conll")
-        return Found(reading.sentences, reading.problems, original=False)
-    benchmark = BENCHMARKS.get(name)
-    found = _read_original(benchmark, data / benchmark.folder, part) if benchmark is not None else None
-    return None if found is None else Found(found.sentences, found.problems, original=True)
+        return read_file(plain, format="conll")
+    return _read_original(BENCHMARKS[name], data / BENCHMARKS[name].folder, part) if name in BENCHMARKS else None
 
 
 def read_part(data: Path, name: str, part: str) -> list[Sentence]:
@@ -106,7 +97,7 @@ def look_at(benchmark: Benchmark, data: Path | None) -> dict[str, Any]:
         if found is None:
             continue
         problems += map(str, found.problems)
-        counts[part] = {"sentences": len(found.sentences), "words": count_words(found.sentences), "original": found.original}
+        counts[part] = {"sentences": len(found.sentences), "words": count_words(found.sentences)}
         types.update(types_of(s.tags or () for s in found.sentences))
     missing = [part for part in benchmark.parts if part not in counts]
     return {
@@ -119,15 +110,31 @@ def look_at(benchmark: Benchmark, data: Path | None) -> dict[str, Any]:
     }
 
 
-def _read_original(benchmark: Benchmark, folder: Path, part: str) -> Read | None:
+def fetch(benchmark: Benchmark, data: Path, told: Callable[[str], None] = lambda line: None, base: str = RAW) -> None:
+    """Get the original files of a benchmark into the data folder; files that are there and whole are left alone."""
+    if not benchmark.download:
+        raise UsageError(f"{benchmark.name} cannot be downloaded ({benchmark.licence})\n{benchmark.how_to_get}")
+    pooch = needed("pooch", "benchmarks")
+    pooch.get_logger().setLevel("ERROR")
+    entry = benchmark.download
+    for name, (path, sha256) in entry["files"].items():
+        target = data / benchmark.folder / name
+        url = f"{base}/{entry['repository']}/{entry['commit']}/{path}"
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            pooch.retrieve(url, known_hash=f"sha256:{sha256}", fname=target.name, path=target.parent)
+        except Exception as error:  # of the network, the disk, a changed file: pooch leaves nothing half-written
+            reason = " ".join(str(error).split())[:200]
+            raise SequstError(f"{benchmark.name}: cannot get {name} from {url}: {reason}") from None
+        told(f"{benchmark.folder}/{name}")
+
+
+def _read_original(benchmark: Benchmark, folder: Path, part: str) -> Read | Reading | None:
     """What its original files hold; None where they are not there."""
     if benchmark.format == "columns":
         file = _first(folder / given for name in benchmark.files.get(part, ()) for given in (name, f"{name}.gz"))
-        if file is None:
-            return None
         word, tag = benchmark.word_column, benchmark.tag_column
-        reading = read_file(file, format="conll", word_column=word, tag_column=tag)
-        return Read(reading.sentences, reading.problems)
+        return read_file(file, format="conll", word_column=word, tag_column=tag) if file else None
     if benchmark.format == "multiwoz":
         file = _first([folder / "data.json", *sorted(folder.glob("*/data.json"))])
         return read_multiwoz(file, part) if file else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib
 import os
 import socket
 import tempfile
@@ -59,13 +58,13 @@ class Job:
 class Local:
     """Processes of this machine, each of which runs one cell after the other."""
 
-    def __init__(self, job: Job, cells: int) -> None:
+    def __init__(self, job: Job) -> None:
         from sequst.tagger.tagger import pick_device
 
         pick_device(job.device)  # one error now, where it is not there, and not one for every cell
         self._scratch = tempfile.TemporaryDirectory(prefix="sequst-grid-")  # what stopped cells leave goes with it
         self._job = job
-        self._workers = [_Worker(job, self._scratch.name) for _ in range(min(cells, job.share))]
+        self._workers: list[_Worker] = []
 
     def room(self) -> int:
         """How many more cells could begin now."""
@@ -130,8 +129,6 @@ def _work(pipe: Any, job: Job, scratch: str) -> None:
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     tempfile.tempdir = scratch
     job.settle((os.cpu_count() or 1) / job.share)
-    with contextlib.suppress(Exception):  # while data is looked at; the cell that needs it tells what is wrong
-        importlib.import_module("sequst.experiments.findings")
     while True:
         try:
             cell = pipe.recv()
@@ -159,7 +156,7 @@ class OnRay:
     LOSSES = 3
     """Processes that a cell may lose before it has failed: a machine may be lost, but a cell may also be what kills it."""
 
-    def __init__(self, job: Job, cells: int) -> None:
+    def __init__(self, job: Job) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # unset, Ray warns that it will be so one day
         self._ray = needed("ray", "ray")
@@ -243,5 +240,4 @@ def _task(job: Job, cell: Cell, cpus: float) -> Result:
 
 
 Engine = Local | OnRay
-ENGINES: dict[str, Callable[[Job, int], Engine]] = {"local": Local, "ray": OnRay}
-"""Made of a job and the number of cells to come."""
+ENGINES: dict[str, Callable[[Job], Engine]] = {"local": Local, "ray": OnRay}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import functools
 import io
 import itertools
 import math
@@ -116,10 +115,6 @@ def _panels(drawing: Any, names: Sequence[str], **shared: Any) -> Iterator[tuple
         yield name, panel
 
 
-def _height(panels: int) -> float:
-    return 0.6 + 2.4 * math.ceil(panels / 3)
-
-
 Look = Mapping[str, Any]
 """How a series looks: options of a matplotlib line."""
 
@@ -180,25 +175,30 @@ def _scores(group: Group, scores: Mapping[str, Runs], full: Mapping[str, float])
     return Figure(group, "scores", caption, heading, rows, height, draw)
 
 
-def _draw_curves(
-    drawing: Any, heading: Sequence[str], rows: Sequence[list[Any]], x: str, y: str, spread: str | None = None
-) -> None:
+def _curves(
+    group: Group, title: str, caption: str, heading: Sequence[str], rows: Sequence[list[Any]], x: str, y: str,
+    spread: str | None = None,
+) -> Figure:  # fmt: skip
     """A panel for every dataset, a line for every method; x, y and spread are columns. Without a spread x and y are shares, and
     the diagonal is drawn."""
+    datasets, shares = list(dict.fromkeys(row[0] for row in rows)), spread is None
     looks = _looks(sorted({row[1] for row in rows}, key=rank))
-    shares = spread is None
-    for dataset, panel in _panels(drawing, list(dict.fromkeys(row[0] for row in rows)), sharex=shares, sharey=shares):
-        if shares:
-            panel.plot([0, 1], [0, 1], color="#7a7a7a", linewidth=1)
-        for method, look in looks.items():
-            points = [dict(zip(heading, row, strict=True)) for row in rows if row[:2] == [dataset, method]]
-            if points:
-                bars = None if spread is None else [point[spread] for point in points]
-                xs, ys = ([point[name] for point in points] for name in (x, y))
-                panel.errorbar(xs, ys, yerr=bars, capsize=2, markersize=4, alpha=0.9, **look)
-        panel.set_xlabel(x)
-        panel.set_ylabel(y)
-    _legend(drawing, looks)
+
+    def draw(drawing: Any) -> None:
+        for dataset, panel in _panels(drawing, datasets, sharex=shares, sharey=shares):
+            if shares:
+                panel.plot([0, 1], [0, 1], color="#7a7a7a", linewidth=1)
+            for method, look in looks.items():
+                points = [dict(zip(heading, row, strict=True)) for row in rows if row[:2] == [dataset, method]]
+                if points:
+                    bars = None if spread is None else [point[spread] for point in points]
+                    xs, ys = ([point[name] for point in points] for name in (x, y))
+                    panel.errorbar(xs, ys, yerr=bars, capsize=2, markersize=4, alpha=0.9, **look)
+            panel.xaxis.get_major_locator().set_params(integer=not shares)
+            panel.set(xlabel=x, ylabel=y)
+        _legend(drawing, looks)
+
+    return Figure(group, title, caption, heading, rows, 0.6 + 2.4 * math.ceil(len(datasets) / 3), draw)
 
 
 def _rounds(group: Group, lines: Lines, names: Rows) -> Figure:
@@ -214,8 +214,7 @@ def _rounds(group: Group, lines: Lines, names: Rows) -> Figure:
         "after the runs had ended: the round to keep was chosen on the dev set. Runs that stopped earlier keep their last F1."
     )
     heading = ["dataset", "method", "round", "f1", "standard_deviation", "runs"]
-    draw = functools.partial(_draw_curves, heading=heading, rows=rows, x="round", y="f1", spread="standard_deviation")
-    return Figure(group, "rounds", caption, heading, rows, _height(len({row[0] for row in rows})), draw)
+    return _curves(group, "rounds", caption, heading, rows, "round", "f1", "standard_deviation")
 
 
 def _reliability(group: Group, lines: Lines, names: Rows) -> Figure:
@@ -234,5 +233,4 @@ def _reliability(group: Group, lines: Lines, names: Rows) -> Figure:
         "below the diagonal the tagger is too sure. Runs with too few entities for all bins are left out."
     )
     heading = ["dataset", "method", "bin", "confidence", "accuracy", "entities", "runs"]
-    draw = functools.partial(_draw_curves, heading=heading, rows=rows, x="confidence", y="accuracy")
-    return Figure(group, "reliability", caption, heading, rows, _height(len({row[0] for row in rows})), draw)
+    return _curves(group, "reliability", caption, heading, rows, "confidence", "accuracy")

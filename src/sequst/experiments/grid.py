@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from sequst.errors import UsageError, nearest
 from sequst.experiments.benchmarks import read_part
@@ -47,14 +47,8 @@ class GridResult:
         return f"{len(self.lines)} cells run, {self.skipped} done before, {len(self.failed)} failed, {self.left} left"
 
 
-class Told(NamedTuple):
-    """What the outside hears when a cell ends."""
-
-    cell: Cell
-    f1: float | None
-    error: str | None
-    done: int
-    of: int
+Tell = Callable[[Cell, Result, GridResult], None]
+"""Hears of a cell that has ended, and how the grid goes so far."""
 
 
 def require_data(cells: Iterable[Cell], data: Path) -> None:
@@ -78,7 +72,7 @@ def _parts_of(cells: Iterable[Cell]) -> Iterator[tuple[str, str]]:
 
 def run_grid(
     cells: Iterable[Cell], data: Path, output: Path, *, jobs: int = 1, commit: str | None = None, device: str = "auto",
-    limit_seconds: float | None = None, tell: Callable[[Told], None] = lambda told: None, engine: str = "local",
+    limit_seconds: float | None = None, tell: Tell = lambda cell, result, grid: None, engine: str = "local",
 ) -> GridResult:  # fmt: skip
     """Run the cells that `output` does not have yet. What there is to see in them beside their scores goes to NAME.KIND.jsonl
     beside it (see `findings`), and what fails to NAME.failures.jsonl. No cell outlives the limit: what has not ended by then is
@@ -93,13 +87,12 @@ def run_grid(
         outcome = GridResult(len(todo), len(asked) - len(todo))
         if not todo:
             return outcome
-        crew = ENGINES[engine](Job(data, commit or current_commit(), device, jobs), len(todo))
+        crew = ENGINES[engine](Job(data, commit or current_commit(), device, jobs))
         try:
             require_data(todo, data)
             for cell, result in _results(crew, deque(todo), end):
                 _keep(output, cell, result, outcome)
-                error, f1 = (result, None) if isinstance(result, str) else (None, result[0]["f1"])
-                tell(Told(cell, f1, error, outcome.ended, outcome.total))
+                tell(cell, result, outcome)
         finally:
             crew.end()
     return outcome

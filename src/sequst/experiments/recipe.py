@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path, PurePath
 from typing import Any, Literal
@@ -25,7 +25,7 @@ SEEDS = (12, 21, 42, 87, 100)
 
 @dataclass(frozen=True)
 class Recipe:
-    """What to run. Settings are overrides as `train --set` takes them."""
+    """What to run. Settings are overrides as `train --set` takes them; a method ignores those that it has no use for."""
 
     name: str
     about: str = ""
@@ -41,8 +41,6 @@ class Recipe:
     base: str = "best"
     """Settings to begin with, by their name."""
     settings: tuple[str, ...] = ()
-    settings_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Further ones for a method or an encoder, by its name."""
     variants: tuple[str, ...] = ("default",)
     """Every cell is run with each: `default`, or further settings, separated by spaces."""
     score_on: Literal["test", "pool"] = "test"
@@ -62,9 +60,7 @@ class Recipe:
     def _cell(
         self, seed: int, shots: int | None, dataset: str, method: str, encoder: str, head: str, pool: int | None, variant: str
     ) -> Cell:
-        settings = [*self.settings, *self.settings_of.get(method, ()), *self.settings_of.get(encoder, ())]
-        names = [] if self.base == "best" else [self.base]
-        recipe = _joined([*names, *settings, variant])
+        recipe = _joined(["default" if self.base == "best" else self.base, *self.settings, variant])
         pool = pool if find_method(method).unlabeled else None
         return Cell(self.name, dataset, seed, method, recipe, encoder, head, shots, pool, self.score_on)
 
@@ -154,12 +150,7 @@ def _require_sound(recipe: Recipe) -> None:
     """Whatever is wrong with its methods and settings is said now."""
     if not recipe.datasets:
         raise UsageError("it names no datasets")
-    for given in recipe.settings_of:
-        if given not in (*recipe.methods, *recipe.encoders):
-            close = nearest(given, (*recipe.methods, *recipe.encoders))
-            raise UsageError(f"settings_of {given!r}, which is none of its methods and encoders; {close}")
-    _require_own_settings([*recipe.settings, *itertools.chain(*recipe.settings_of.values())])
-    _require_own_settings(" ".join(recipe.variants).split())
+    _require_own_settings([*recipe.settings, *" ".join(recipe.variants).split()])
     for method in recipe.methods:
         find_method(method)
     for cell in {(cell.recipe, cell.method): cell for cell in recipe.cells()}.values():
@@ -178,10 +169,6 @@ def _require_own_settings(overrides: Iterable[str]) -> None:
 
 def _value(key: str, value: Any) -> Any:
     """The value of a key of a recipe; a list of one item may stand without brackets."""
-    if key == "settings_of":
-        if not isinstance(value, dict):
-            raise UsageError(f"settings_of must be names with lists; found {shorten(value)}")
-        return {str(name): _items(f"settings_of of {name}", items) for name, items in value.items()}
     if key == "about" and not isinstance(value, str):
         raise UsageError(f"about must be a text; found {shorten(value)}")
     if key in _CHOICES and value not in _CHOICES[key]:
