@@ -13,21 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sequst.experiments.grouping import (
-    Group,
-    Rows,
-    Runs,
-    datasets_of,
-    fine_tuned,
-    gather,
-    keep_last,
-    of_group,
-    rank,
-    rows_of,
-    scores_of,
-    variant_of,
-)
-from sequst.experiments.results import Lines, Results
+from sequst.experiments.grouping import Group, Section, datasets_of, gather, over_rounds, rank, sections_of
+from sequst.experiments.results import Results
 from sequst.experiments.tables import paper_figure
 from sequst.extras import needed
 from sequst.files import write_bytes
@@ -93,14 +80,8 @@ def write_figures(figures: Sequence[Figure], folder: Path) -> list[Path]:
 
 def figures_of(results: Results) -> list[Figure]:
     """All that the results have something for, few-shot group by group."""
-    rows, made = rows_of(results.lines), []
-    drawn = {"rounds": _rounds, "reliability": _reliability}
-    scores = scores_of(results.lines, rows)
-    for group, found in scores.items():
-        if group.shots is not None:
-            kept = of_group(results.findings, group)
-            made.append(_scores(group, found, fine_tuned(scores.get(group._replace(shots=None), {}))))
-            made += [draw(group, kept[kind], rows) for kind, draw in drawn.items() if kept.get(kind)]
+    sections = [section for section in sections_of(results) if section.group.shots is not None]
+    made = [draw(section) for section in sections for draw in (_scores, _rounds, _reliability)]
     return [figure for figure in made if figure.rows]
 
 
@@ -140,7 +121,8 @@ def _deviation(values: Sequence[float]) -> float:
     return statistics.stdev(values) if len(values) > 1 else 0.0
 
 
-def _scores(group: Group, scores: Mapping[str, Runs], full: Mapping[str, float]) -> Figure:
+def _scores(section: Section) -> Figure:
+    group, scores, full = section.group, section.scores, section.full
     datasets, methods = datasets_of(scores.values()), list(scores)
     rows: list[list[Any]] = []
     for dataset, method in itertools.product(datasets, methods):
@@ -201,9 +183,8 @@ def _curves(
     return Figure(group, title, caption, heading, rows, 0.6 + 2.4 * math.ceil(len(datasets) / 3), draw)
 
 
-def _rounds(group: Group, lines: Lines, names: Rows) -> Figure:
-    found = gather(((names[variant_of(line)], line["round"]), line, line.get("f1")) for line in lines)
-    keep_last(found)
+def _rounds(section: Section) -> Figure:
+    found = over_rounds(section.findings.get("rounds", []))
     rows = []
     for dataset in datasets_of(found.values()):
         for (method, number), runs in found.items():
@@ -214,11 +195,11 @@ def _rounds(group: Group, lines: Lines, names: Rows) -> Figure:
         "after the runs had ended: the round to keep was chosen on the dev set. Runs that stopped earlier keep their last F1."
     )
     heading = ["dataset", "method", "round", "f1", "standard_deviation", "runs"]
-    return _curves(group, "rounds", caption, heading, rows, "round", "f1", "standard_deviation")
+    return _curves(section.group, "rounds", caption, heading, rows, "round", "f1", "standard_deviation")
 
 
-def _reliability(group: Group, lines: Lines, names: Rows) -> Figure:
-    found = gather(((names[variant_of(line)],), line, line["bins"] or None) for line in lines)
+def _reliability(section: Section) -> Figure:
+    found = gather(section.findings.get("reliability", []), "bins")
     rows = []
     for dataset in datasets_of(found.values()):
         for (method,), by_seed in found.items():
@@ -233,4 +214,4 @@ def _reliability(group: Group, lines: Lines, names: Rows) -> Figure:
         "below the diagonal the tagger is too sure. Runs with too few entities for all bins are left out."
     )
     heading = ["dataset", "method", "bin", "confidence", "accuracy", "entities", "runs"]
-    return _curves(group, "reliability", caption, heading, rows, "confidence", "accuracy")
+    return _curves(section.group, "reliability", caption, heading, rows, "confidence", "accuracy")

@@ -10,22 +10,17 @@ from sequst.evaluation.paired import paired_test
 from sequst.experiments import paper
 from sequst.experiments.grouping import (
     Group,
-    Rows,
-    Runs,
+    Section,
     datasets_of,
     fine_tuned,
     gather,
-    group_of,
-    keep_last,
     means,
     method_of,
-    of_group,
-    rows_of,
-    scores_of,
-    variant_of,
+    over_rounds,
+    sections_of,
 )
 from sequst.experiments.rendering import Table
-from sequst.experiments.results import STRATEGIES, Lines, Results
+from sequst.experiments.results import STRATEGIES, Results
 from sequst.tagger.encoders.shape import BILSTM
 
 MISSING = "-"
@@ -34,19 +29,16 @@ MISSING = "-"
 def tables_of(results: Results, baseline: str = "sst") -> list[Table]:
     """Of every group a table of scores, and one of differences to the baseline with their p values; then what was found in the
     cells, where they kept it: rounds, errors of selected words, calibration, what tells errors."""
-    rows, made = rows_of(results.lines), []
-    scores = scores_of(results.lines, rows)
-    for group, found in scores.items():
-        full = fine_tuned(scores.get(group._replace(shots=None), {}))
-        members = [line for line in results.lines if group_of(line) == group]
-        made.append(_scores_table(group, found, full, members))
-        made += [_differences(group, found, row) for row in found if method_of(row) == baseline and len(found) > 1]
-        kept = of_group(results.findings, group)
-        made += [_finding(group, kind, kept[kind], rows) for kind in _KINDS if kept.get(kind)]
+    made = []
+    for section in sections_of(results):
+        made.append(_scores_table(section))
+        made += [_differences(section, row) for row in section.scores if method_of(row) == baseline and len(section.scores) > 1]
+        made += [_finding(section, kind) for kind in _KINDS if section.findings.get(kind)]
     return made
 
 
-def _scores_table(group: Group, scores: Mapping[str, Runs], full: Mapping[str, float], lines: Lines) -> Table:
+def _scores_table(section: Section) -> Table:
+    group, scores, full = section.group, section.scores, section.full
     columns = [*paper.datasets(), *(d for d in datasets_of(scores.values()) if d not in paper.datasets())]
     base, few_shot = fine_tuned(scores), group.shots is not None
     rows = []
@@ -66,23 +58,23 @@ def _scores_table(group: Group, scores: Mapping[str, Runs], full: Mapping[str, f
             closed = {d: 100 * (ours[d] - base[d]) / gap for d, gap in gaps.items()}
             rows.append(["", "gap closed, %", *_numbers(closed, columns, ".0f"), ""])
     rows = [row for row in rows if row[1] == "ours" or any(cell not in (MISSING, "") for cell in row[2:])]
-    return Table(group, "scores", ["method", "", *columns, "average"], rows, _notes(group, scores, lines), labels=2)
+    return Table(group, "scores", ["method", "", *columns, "average"], rows, _notes(section), labels=2)
 
 
-def _notes(group: Group, scores: Mapping[str, Runs], lines: Lines) -> list[str]:
+def _notes(section: Section) -> list[str]:
     notes = [
         "ours: mean ± standard deviation (runs) of the test F1",
         "gap closed: (method - fine-tuning) / (full data - fine-tuning), where fine-tuning has one row",
         "averages are over the six sets of the paper, recomputed, and only where all six are there",
         f"the paper's encoder is {paper.ENCODER}-base-uncased; it does not describe its BiLSTM",
     ]
-    pools = sorted({line["pool"] for line in lines if line["pool"] is not None})
+    pools = sorted({line["pool"] for line in section.lines if line["pool"] is not None})
     if pools:
         told = ", ".join(f"{pool:,}" for pool in pools)
         notes.append(f"unlabelled sentences at most, where a row's name says nothing else: {told}")
-    notes += [f"{dataset}: {told}" for dataset, told in paper.caveats().items() if dataset in datasets_of(scores.values())]
-    methods = {method_of(row) for row in scores}
-    return notes + [f"the paper, {method}, {told}" for method, told in paper.errata(group.shots) if method in methods]
+    datasets, methods = datasets_of(section.scores.values()), {method_of(row) for row in section.scores}
+    notes += [f"{dataset}: {told}" for dataset, told in paper.caveats().items() if dataset in datasets]
+    return notes + [f"the paper, {method}, {told}" for method, told in paper.errata(section.group.shots) if method in methods]
 
 
 def paper_figure(group: Group, dataset: str, row: str) -> paper.Figure | None:
@@ -90,8 +82,9 @@ def paper_figure(group: Group, dataset: str, row: str) -> paper.Figure | None:
     return paper.figure(dataset, method_of(row), group.shots, encoder, group.head)
 
 
-def _differences(group: Group, scores: Mapping[str, Runs], baseline: str) -> Table:
+def _differences(section: Section, baseline: str) -> Table:
     """Every row less the baseline, by pairs of runs that share dataset and seed."""
+    scores = section.scores
     columns = datasets_of([scores[baseline]])
     body = []
     for row, runs in scores.items():
@@ -106,7 +99,7 @@ def _differences(group: Group, scores: Mapping[str, Runs], baseline: str) -> Tab
         "mean difference in F1 (p of a paired t-test over seeds); `all` pairs runs over all datasets",
         "with many comparisons some p below 0.05 come by chance",
     ]
-    return Table(group, f"less {baseline}", ["method", *columns, "all"], body, notes)
+    return Table(section.group, f"less {baseline}", ["method", *columns, "all"], body, notes)
 
 
 class Kind(NamedTuple):
@@ -126,7 +119,7 @@ _KINDS = {
         "over the rounds",
         "test F1 of the teacher of every round, looked at when the run had ended; round 0 is the first teacher; runs that "
         "stopped earlier keep their last F1",
-        {"f1": "F1"}, ("round",),
+        {}, ("round",),
     ),
     "selection": Kind(
         "errors of selected words",
@@ -148,24 +141,24 @@ _KINDS = {
 }  # fmt: skip
 
 
-def _finding(group: Group, name: str, lines: Lines, rows: Rows) -> Table:
-    kind = _KINDS[name]
-    values = gather(
-        ((rows[variant_of(line)], *(line[label] for label in kind.labels), told), line, line.get(measure))
-        for line in lines
-        for measure, told in kind.measures.items()
-    )
+def _finding(section: Section, name: str) -> Table:
+    kind, lines = _KINDS[name], section.findings[name]
     if name == "rounds":
-        keep_last(values)
-    columns = datasets_of(values.values())
-    body = [
-        [*map(str, place), *(_spread(runs.get(dataset), kind.digits) for dataset in columns)] for place, runs in values.items()
-    ]
-    if name == "selection" and body:
+        found = {"F1": over_rounds(lines)}
+    else:
+        found = {told: gather(lines, measure, *kind.labels) for measure, told in kind.measures.items()}
+    columns = datasets_of(runs for values in found.values() for runs in values.values())
+    body = []
+    for place in dict.fromkeys(place for values in found.values() for place in values):
+        for told, values in found.items():
+            if place in values:
+                cells = [_spread(values[place].get(dataset), kind.digits) for dataset in columns]
+                body.append([*map(str, place), told, *cells])
+    if name == "selection":
         printed = {by: {d: paper.selection_error(d, by) for d in columns} for by in STRATEGIES}
-        body += [["paper", by, "", *_numbers(found, columns)] for by, found in printed.items()]
+        body += [["paper", by, "", *_numbers(errors, columns)] for by, errors in printed.items()]
     heading = ["method", *kind.labels, "", *columns]
-    return Table(group, kind.title, heading, body, [kind.note], labels=len(kind.labels) + 2)
+    return Table(section.group, kind.title, heading, body, [kind.note], labels=len(kind.labels) + 2)
 
 
 def _tested(pairs: Sequence[tuple[float, float]]) -> str:
