@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -43,8 +43,15 @@ def benchmarks(
         typer.echo(json.dumps(looks, ensure_ascii=False))
     else:
         results.print(benchmarks_table(looks))
-        for look in looks:
-            missing = [] if look["there"] else [f"not there. {look['how_to_get']}"]
-            for line in (*missing, *look["notes"], *look["problems"][:5]):
-                note(f"{look['name']}: {line}")
+        _tell(looks)
     raise typer.Exit(1 if any(look["problems"] for look in looks) else 0)
+
+
+def _tell(looks: list[dict[str, Any]]) -> None:
+    """What is missing, what to know and what is wrong."""
+    from sequst.cli.console import note
+
+    for look in looks:
+        missing = [] if look["there"] else [f"not there. {look['how_to_get']}"]
+        for line in (*missing, *look["notes"], *look["problems"][:5]):
+            note(f"{look['name']}: {line}")

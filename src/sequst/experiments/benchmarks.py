@@ -139,12 +139,15 @@ def _read_original(benchmark: Benchmark, folder: Path, part: str) -> Read | Read
         file = _first([folder / "data.json", *sorted(folder.glob("*/data.json"))])
         return read_multiwoz(file, part) if file else None
     if benchmark.format == "gold_conll":
-        names = {"train": ("train",), "dev": ("development", "dev"), "test": ("conll-2012-test", "test")}[part]
-        places = [place for name in names for place in sorted(folder.rglob(name)) if any(place.rglob("*gold_conll"))]
-        return read_gold_conll(places[0]) if places else None
+        return _read_ontonotes(folder, benchmark.files[part])
     files = [folder / part / name for name in ("seq.in", "seq.out", "label")]
     files = files if benchmark.format == "intents and slots" else files[:2]
     return read_parallel(*files) if all(path.is_file() for path in files) else None
+
+
+def _read_ontonotes(folder: Path, names: Iterable[str]) -> Read | None:
+    places = [place for name in names for place in sorted(folder.rglob(name)) if any(place.rglob("*gold_conll"))]
+    return read_gold_conll(places[0]) if places else None
 
 
 def _first(paths: Iterable[Path]) -> Path | None:

@@ -59,12 +59,15 @@ class Section:
 
 def sections_of(results: Results) -> list[Section]:
     """By group, that with the most datasets first and full data last."""
-    rows = {group: _rows([line for line in results.lines if group_of(line) == group]) for group in map(group_of, results.lines)}
+    groups: dict[Group, Lines] = defaultdict(list)
+    for line in results.lines:
+        groups[group_of(line)].append(line)
+    rows = {group: _rows(lines) for group, lines in groups.items()}
 
     def named(lines: Lines, group: Group) -> Lines:
         return [{**line, "row": rows[group][variant_of(line)]} for line in lines if group_of(line) == group]
 
-    found = {group: named(results.lines, group) for group in rows}
+    found = {group: named(lines, group) for group, lines in groups.items()}
     scores = {group: _scores(group, lines) for group, lines in found.items()}
     full = {(group.encoder, group.head): fine_tuned(runs) for group, runs in scores.items() if group.shots is None}
     sections = [
@@ -72,13 +75,16 @@ def sections_of(results: Results) -> list[Section]:
                 {kind: named(lines, group) for kind, lines in results.findings.items()})
         for group in found
     ]  # fmt: skip
-    return sorted(
-        sections, key=lambda each: (each.group.shots is None, -len(datasets_of(each.scores.values())), str(each.group))
-    )
+
+    def order(section: Section) -> tuple[Any, ...]:
+        encoder, head, shots = section.group
+        return shots is None, -len(datasets_of(section.scores.values())), encoder, head, shots
+
+    return sorted(sections, key=order)
 
 
 Variant = tuple[str, str, int | None]
-"""What has a row of its own: a method, the hash of its settings, and the limit on unlabelled sentences if it learns from any."""
+"""What has a row of its own: a method, the hash of its settings, and the limit on unlabelled sentences if it uses any."""
 
 
 def variant_of(line: Line) -> Variant:
@@ -88,8 +94,8 @@ def variant_of(line: Line) -> Variant:
 
 
 def _rows(lines: Lines) -> dict[Variant, str]:
-    """The name of the row of every variant of a group: its method, and what not all rows share: settings and, between variants of
-    one method, pools, or the settings' hash where the defaults have changed meanwhile."""
+    """The name of the row of every variant of a group: its method, and what not all rows share: settings and, between variants
+    of one method, pools, or the settings' hash where the defaults have changed meanwhile."""
     recipes: dict[Variant, str] = {}
     for line in lines:  # several recipes may come to the same settings
         recipe = line["recipe"].removeprefix("default").strip()

@@ -112,37 +112,27 @@ def recipe_names() -> list[str]:
 
 def load_recipe(name: str) -> Recipe:
     """By its name among the shipped ones, or from a YAML file."""
-    if name in recipe_names():
-        text = resources.files("sequst.experiments").joinpath(f"recipes/{name}.yaml").read_text(encoding="utf-8")
-        return _parse(name, text, f"recipe {name}")
+    known = [item.name for item in dataclasses.fields(Recipe) if item.name != "name"]
     path = Path(name)
-    if path.suffix not in (".yaml", ".yml"):
+    if name in recipe_names():
+        path = Path(str(resources.files("sequst.experiments").joinpath(f"recipes/{name}.yaml")))
+    elif path.suffix not in (".yaml", ".yml"):
         raise UsageError(f"unknown recipe {name!r}; {nearest(name, recipe_names())}, or name a .yaml file")
     try:
-        return _parse(path.stem, path.read_text(encoding="utf-8"), str(path))
-    except OSError as error:
-        raise UsageError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
-
-
-_CHOICES = {"base": settings_names(), "score_on": ["test", "pool"]}
-
-
-def _parse(name: str, text: str, where: str) -> Recipe:
-    try:
-        tree = parse_yaml(text)
-    except yaml.YAMLError as error:
-        raise UsageError(f"{where}: not valid YAML ({' '.join(str(error).split())[:200]})") from None
-    if not isinstance(tree, dict):
-        raise UsageError(f"{where}: found {shorten(tree)}; expected names and values, e.g. `datasets: [conll03]`")
-    known = [item.name for item in dataclasses.fields(Recipe) if item.name != "name"]
-    try:
+        tree = parse_yaml(path.read_text(encoding="utf-8"))
+        if not isinstance(tree, dict):
+            raise UsageError(f"found {shorten(tree)}; expected names and values, e.g. `datasets: [conll03]`")
         for key in tree:
             if key not in known:
                 raise UsageError(f"unknown {key!r}; {nearest(str(key), known)}")
-        recipe = Recipe(name, **{key: _value(key, value) for key, value in tree.items()})
+        recipe = Recipe(path.stem, **{key: _value(key, value) for key, value in tree.items()})
         _require_sound(recipe)
+    except OSError as error:
+        raise UsageError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
+    except yaml.YAMLError as error:
+        raise UsageError(f"{path}: not valid YAML ({' '.join(str(error).split())[:200]})") from None
     except UsageError as error:
-        raise UsageError(f"{where}: {error}") from None
+        raise UsageError(f"{path}: {error}") from None
     return recipe
 
 
@@ -165,6 +155,9 @@ def _require_own_settings(overrides: Iterable[str]) -> None:
             raise UsageError(f"{override}: a recipe has its {name}s, and the command line --{name}, for that")
         if " " in override:
             raise UsageError(f"{shorten(override)}: a setting of an experiment cannot hold a space")
+
+
+_CHOICES = {"base": settings_names(), "score_on": ["test", "pool"]}
 
 
 def _value(key: str, value: Any) -> Any:

@@ -40,8 +40,7 @@ def tables_of(results: Results, baseline: str = "sst") -> list[Table]:
 def _scores_table(section: Section) -> Table:
     group, scores, full = section.group, section.scores, section.full
     columns = [*paper.datasets(), *(d for d in datasets_of(scores.values()) if d not in paper.datasets())]
-    base, few_shot = fine_tuned(scores), group.shots is not None
-    rows = []
+    few_shot, rows = group.shots is not None, []
     if few_shot:
         printed = {d: figure.f1 for d in columns if (figure := paper.figure(d, "finetune", None))}
         rows.append(["full data", "ours", *_numbers(full, columns), _average(full)])
@@ -54,11 +53,15 @@ def _scores_table(section: Section) -> Table:
         rows.append(["", "paper", *_numbers(printed, columns), _average(printed)])
         rows.append(["", "difference", *_numbers(apart, columns, "+.2f"), _average(apart, "+.2f")])
         if few_shot and method_of(row) != "finetune":
-            gaps = {d: full[d] - base[d] for d in ours if d in base and d in full and full[d] > base[d]}
-            closed = {d: 100 * (ours[d] - base[d]) / gap for d, gap in gaps.items()}
-            rows.append(["", "gap closed, %", *_numbers(closed, columns, ".0f"), ""])
+            rows.append(["", "gap closed, %", *_numbers(_gap_closed(ours, fine_tuned(scores), full), columns, ".0f"), ""])
     rows = [row for row in rows if row[1] == "ours" or any(cell not in (MISSING, "") for cell in row[2:])]
     return Table(group, "scores", ["method", "", *columns, "average"], rows, _notes(section), labels=2)
+
+
+def _gap_closed(ours: Mapping[str, float], base: Mapping[str, float], full: Mapping[str, float]) -> dict[str, float]:
+    """How much of the way from `base` to `full` is gone, in percent."""
+    gaps = {d: full[d] - base[d] for d in ours.keys() & base.keys() & full.keys()}
+    return {d: 100 * (ours[d] - base[d]) / gap for d, gap in gaps.items() if gap > 0}
 
 
 def _notes(section: Section) -> list[str]:
