@@ -50,7 +50,8 @@ class Job:
         """Take no more of the machine than a cell's share."""
         import torch
 
-        torch.set_num_threads(max(1, min(int(cpus), torch.get_num_threads())))
+        allowed = os.environ.get("OMP_NUM_THREADS", "")
+        torch.set_num_threads(max(1, min(int(cpus), int(allowed) if allowed.isdigit() else int(cpus))))
         if self.device != "cpu" and torch.cuda.is_available():
             torch.cuda.set_per_process_memory_fraction(0.95 / self.share)  # the rest is what CUDA itself takes
 

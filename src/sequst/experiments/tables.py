@@ -38,24 +38,30 @@ def tables_of(results: Results, baseline: str = "sst") -> list[Table]:
 
 
 def _scores_table(section: Section) -> Table:
-    group, scores, full = section.group, section.scores, section.full
+    """Of every row ours, the paper's, the difference and, but for fine-tuning, how much of the gap to full data is closed."""
+    group, scores = section.group, section.scores
     columns = [*paper.datasets(), *(d for d in datasets_of(scores.values()) if d not in paper.datasets())]
-    few_shot, rows = group.shots is not None, []
-    if few_shot:
-        printed = {d: figure.f1 for d in columns if (figure := paper.figure(d, "finetune", None))}
-        rows.append(["full data", "ours", *_numbers(full, columns), _average(full)])
-        rows.append(["", "paper", *_numbers(printed, columns), _average(printed)])
+    body = []
+    if group.shots is not None:
+        printed = _printed(group._replace(shots=None), "finetune", columns)
+        body.append(["full data", "ours", *_numbers(section.full, columns), _average(section.full)])
+        body.append(["", "paper", *_numbers(printed, columns), _average(printed)])
     for row, runs in scores.items():
-        ours = means(runs)
-        printed = {d: figure.f1 for d in columns if (figure := paper_figure(group, d, row))}
-        apart = {d: ours[d] - printed[d] for d in ours if d in printed}
-        rows.append([row, "ours", *(_spread(runs.get(d)) for d in columns), _average(ours)])
-        rows.append(["", "paper", *_numbers(printed, columns), _average(printed)])
-        rows.append(["", "difference", *_numbers(apart, columns, "+.2f"), _average(apart, "+.2f")])
-        if few_shot and method_of(row) != "finetune":
-            rows.append(["", "gap closed, %", *_numbers(_gap_closed(ours, fine_tuned(scores), full), columns, ".0f"), ""])
-    rows = [row for row in rows if row[1] == "ours" or any(cell not in (MISSING, "") for cell in row[2:])]
-    return Table(group, "scores", ["method", "", *columns, "average"], rows, _notes(section), labels=2)
+        ours, printed = means(runs), _printed(group, row, columns)
+        apart = {dataset: ours[dataset] - printed[dataset] for dataset in ours.keys() & printed.keys()}
+        body.append([row, "ours", *(_spread(runs.get(dataset)) for dataset in columns), _average(ours)])
+        body.append(["", "paper", *_numbers(printed, columns), _average(printed)])
+        body.append(["", "difference", *_numbers(apart, columns, "+.2f"), _average(apart, "+.2f")])
+        if method_of(row) != "finetune":
+            closed = _gap_closed(ours, fine_tuned(scores), section.full)
+            body.append(["", "gap closed, %", *_numbers(closed, columns, ".0f"), ""])
+    body = [cells for cells in body if cells[1] == "ours" or any(cell not in (MISSING, "") for cell in cells[2:])]
+    return Table(group, "scores", ["method", "", *columns, "average"], body, _notes(section), labels=2)
+
+
+def _printed(group: Group, row: str, columns: Sequence[str]) -> dict[str, float]:
+    found = {dataset: paper_figure(group, dataset, row) for dataset in columns}
+    return {dataset: figure.f1 for dataset, figure in found.items() if figure is not None}
 
 
 def _gap_closed(ours: Mapping[str, float], base: Mapping[str, float], full: Mapping[str, float]) -> dict[str, float]:
