@@ -79,10 +79,9 @@ def run(
 
     from sequst.cli.console import note
     from sequst.errors import UsageError, nearest
-    from sequst.experiments.grid import require_folders, run_grid
+    from sequst.experiments.grid import run_grid
     from sequst.experiments.mps import side_by_side
     from sequst.experiments.recipe import load_cells
-    from sequst.files import explained
 
     if device not in ("auto", "cpu", "cuda"):
         raise UsageError(f"--device {device}: {nearest(device, ('auto', 'cpu', 'cuda'))}")
@@ -90,9 +89,6 @@ def run(
     if folder.is_file():
         raise UsageError(f"--output {output} is a file; name a folder")
     cells = load_cells(recipe, override or (), datasets=dataset, methods=method, encoders=encoder, heads=head, seeds=seed)
-    require_folders(cells, Path(data))
-    with explained(folder, "name another folder"):
-        folder.mkdir(parents=True, exist_ok=True)
 
     def tell(cell: Cell, result: Result, grid: GridResult) -> None:
         what = f"{cell.dataset} {cell.method} {cell.encoder} {cell.head} {cell.recipe} seed {cell.seed}"

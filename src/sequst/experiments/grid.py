@@ -20,7 +20,7 @@ from sequst.experiments.benchmarks import read_part
 from sequst.experiments.cells import Cell, current_commit
 from sequst.experiments.engines import ENGINES, Engine, Job, Result
 from sequst.experiments.results import FAILURES, append_lines, key_of, read_results
-from sequst.files import lock
+from sequst.files import explained, lock
 
 
 @dataclass
@@ -53,21 +53,9 @@ Tell = Callable[[Cell, Result, GridResult], None]
 
 def require_data(cells: Iterable[Cell], data: Path) -> None:
     """An error now, and not after the training, where a file that a cell reads is not there or malformed."""
-    for dataset, part in _parts_of(cells):
-        read_part(data, dataset, part)
-
-
-def require_folders(cells: Iterable[Cell], data: Path) -> None:
-    """The same where there is nothing at all of a benchmark, which takes no time to see."""
-    for dataset, part in _parts_of(cells):
-        if not (data / dataset).is_dir():
-            read_part(data, dataset, part)
-
-
-def _parts_of(cells: Iterable[Cell]) -> Iterator[tuple[str, str]]:
-    """What the cells read of which benchmark, each once."""
     for dataset, score_on in dict.fromkeys((cell.dataset, cell.score_on) for cell in cells):
-        yield from ((dataset, part) for part in (("train", "test") if score_on == "test" else ("train",)))
+        for part in ("train", "test") if score_on == "test" else ("train",):
+            read_part(data, dataset, part)
 
 
 def run_grid(
@@ -76,20 +64,27 @@ def run_grid(
 ) -> GridResult:  # fmt: skip
     """Run the cells that `output` does not have yet. What there is to see in them beside their scores goes to NAME.KIND.jsonl
     beside it (see `findings`), and what fails to NAME.failures.jsonl. No cell outlives the limit: what has not ended by then is
-    stopped, and left for another time. Before the first begins, all data that they read is looked at."""
+    stopped, and left for another time. Before anything is written, all data that they read is looked at."""
     end = math.inf if limit_seconds is None else time.monotonic() + limit_seconds
     if engine not in ENGINES:
         raise UsageError(f"unknown engine {engine!r}; {nearest(engine, ENGINES)}")
-    with contextlib.closing(lock(output.with_suffix(".lock"), f"{output}: another grid is writing there; name another folder")):
+    asked = {cell.key: cell for cell in cells}
+
+    def left() -> list[Cell]:
         done = {key_of(line) for line in read_results(output)}
-        asked = {cell.key: cell for cell in cells}
-        todo = [cell for key, cell in asked.items() if key not in done]
+        return [cell for key, cell in asked.items() if key not in done]
+
+    require_data(left(), data)
+    taken = f"{output}: another grid is writing there; name another folder"
+    with explained(output.parent, "name another folder"):
+        output.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.closing(lock(output.with_suffix(".lock"), taken)):
+        todo = left()  # another grid may have ended just now
         outcome = GridResult(len(todo), len(asked) - len(todo))
         if not todo:
             return outcome
         crew = ENGINES[engine](Job(data, commit or current_commit(), device, jobs))
         try:
-            require_data(todo, data)
             for cell, result in _results(crew, deque(todo), end):
                 _keep(output, cell, result, outcome)
                 tell(cell, result, outcome)
