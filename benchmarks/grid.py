@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from sequst.corpus.formats.write import write_conll
+from sequst.corpus.sentence import Sentence
 from sequst.experiments.cells import Cell
 from sequst.experiments.engines import Result
 from sequst.experiments.grid import GridResult, run_grid
@@ -33,8 +35,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--engine", choices=("local", "ray"), default="local")
     options = parser.parse_args()
-    # a dataset that is not there: every cell fails as soon as a worker has it
-    cells = [Cell("g", "nowhere", seed, encoder="bilstm", shots=2) for seed in range(options.cells)]
+    # with all labelled none is left to be scored on: every cell fails as soon as a worker has it
+    cells = [Cell("g", "tiny", seed, encoder="bilstm", shots=None, score_on="pool") for seed in range(options.cells)]
     with tempfile.TemporaryDirectory() as folder:
         found = measure(cells, Path(folder), options.jobs, options.engine)
     found |= {"cells": options.cells, "jobs": options.jobs, "engine": options.engine, "python": platform.python_version()}
@@ -57,6 +59,8 @@ def measure(cells: list[Cell], folder: Path, jobs: int, engine: str) -> dict[str
         assert isinstance(result, str), "these cells are to fail"
         ends.append(time.perf_counter())
 
+    (folder / "tiny").mkdir()
+    write_conll(folder / "tiny" / "train.txt.gz", [Sentence(("a",), ("O",), 1)])
     begun = time.perf_counter()
     run_grid(cells, folder, folder / "failing.jsonl", jobs=jobs, commit="c", device="cpu", tell=tell, engine=engine)
     assert len(ends) == len(cells), "every cell must be tried"
