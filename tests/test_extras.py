@@ -20,7 +20,7 @@ EXTRAS: dict[str, list[Requirement]] = {
     for name, wanted in tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"].items()
 }
 FOR_DEVELOPERS = {"dev", "docs"}
-BRINGS = {"sklearn": "scikit-learn", "mlflow": "mlflow-skinny"}
+BRINGS = {"mlflow": "mlflow-skinny"}
 """The package of a module, where it has another name."""
 INDIRECT = {("pyarrow", "datasets"), ("tokenizers", "onnx")}
 """Modules that an extra brings by way of another package; tokenizers comes with transformers, which is no extra."""
@@ -85,18 +85,16 @@ def _glove(folder: Path) -> Any:
 
 
 def _benchmarks(folder: Path) -> Any:
-    from sequst.experiments.benchmarks import find_benchmark
-    from sequst.experiments.fetching import fetch
+    from sequst.experiments.benchmarks import fetch, find_benchmark
 
     return fetch(find_benchmark("mit_restaurant"), folder / "out")
 
 
 def _figures(folder: Path) -> Any:
     from sequst.experiments.figures import Figure
-    from sequst.experiments.findings import require_libraries
+    from sequst.experiments.grouping import Group
 
-    require_libraries(["words"])
-    return Figure("a", "", "", [], [], 1.0, lambda drawing: None).svg()
+    return Figure(Group("a", "b", 1), "", "", [], [], 1.0, lambda drawing: None).svg()
 
 
 def _notebook(folder: Path) -> Any:
@@ -148,7 +146,6 @@ WAYS: list[tuple[str, str, Callable[[Path], Any]]] = [
     ("glove", "pyarrow", _glove),
     ("benchmarks", "pooch", _benchmarks),
     ("figures", "matplotlib", _figures),
-    ("figures", "sklearn", _figures),
     ("notebook", "IPython", _notebook),
     ("ray", "ray", _ray),
     ("onnx", "onnx", _export),

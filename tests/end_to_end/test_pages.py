@@ -8,7 +8,7 @@ import re
 import shlex
 import shutil
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -106,22 +106,15 @@ class Here:
         self.job = job
         self.cells: list[Cell] = []
 
-    @property
-    def running(self) -> int:
-        return len(self.cells)
-
-    def prepare(self, cells: Sequence[Cell]) -> None:
-        pass
-
     def room(self) -> int:
-        return 1 - self.running
+        return 1 - len(self.cells)
 
     def begin(self, cell: Cell) -> None:
         self.cells.append(cell)
 
     def wait(self, seconds: float | None) -> list[Ended]:
         cell = self.cells.pop()
-        return [Ended(cell, 0.1, self.job.attempt(cell))]
+        return [(cell, self.job.attempt(cell))]
 
     def end(self) -> None:
         pass

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -123,8 +124,9 @@ def test_a_missing_benchmark(tmp_path: Path) -> None:
 
 
 def test_a_line_that_was_cut_off_is_named(tmp_path: Path) -> None:
-    (tmp_path / "r.jsonl").write_text('{"f1": 1.0}\n{"experiment": "e", "da')
-    with pytest.raises(SequstError, match=r"r.jsonl:2: no line of JSON"):
+    line = Cell("t", "ours", 1).facts
+    (tmp_path / "r.jsonl").write_text(json.dumps(line) + '\n{"experiment": "e", "da')
+    with pytest.raises(SequstError, match=r"r.jsonl:2: no line of results"):
         read_results(tmp_path / "r.jsonl")
 
 
@@ -166,7 +168,7 @@ def test_misuse_is_said_without_a_traceback(
 def test_a_file_of_results_is_a_recipe_of_its_own(benchmark: Path, tiny_encoder: str, tmp_path: Path) -> None:
     cells = [
         Cell("t", "ours", 1, recipe=SHORT, encoder=tiny_encoder, shots=2),
-        Cell("t", "ours", 2, recipe=SHORT, encoder="bilstm", head="crf", shots=3, score_on="pool", sampler="mentions"),
+        Cell("t", "ours", 2, recipe=SHORT, encoder="bilstm", head="crf", shots=3, score_on="pool"),
     ]
     results = tmp_path / "r.jsonl"
     run_cells(cells, benchmark, results)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import functools
 import gzip
 import hashlib
@@ -13,8 +14,7 @@ from typing import Any
 import pytest
 
 from sequst.errors import DataError, SequstError, UsageError
-from sequst.experiments import fetching
-from sequst.experiments.benchmarks import BENCHMARKS, find_part, how_to_get, look_at, read_part
+from sequst.experiments.benchmarks import BENCHMARKS, fetch, look_at, read_part
 
 COLUMNS = "Anna\tB-PER\nsings\tO\n\nin\tO\nOslo\tB-LOC\n\n"
 ORIGINALS: dict[str, dict[str, str]] = {
@@ -40,13 +40,10 @@ def put(folder: Path, files: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_original_files_are_read(name: str, tmp_path: Path) -> None:
-    put(tmp_path / name, ORIGINALS[name])
+    put(tmp_path / BENCHMARKS[name].folder, ORIGINALS[name])
     [sentence] = read_part(tmp_path, name, "train")
     assert len(sentence) == 2
     assert sum(tag != "O" for tag in sentence.tags or ()) == 1
-    found = find_part(tmp_path, name, "train")
-    assert found is not None
-    assert found.original
 
 
 def test_both_variants_of_snips_share_their_files(tmp_path: Path) -> None:
@@ -72,7 +69,7 @@ def test_what_is_not_there_is_told_with_the_way_to_it(tmp_path: Path) -> None:
         read_part(tmp_path, "conll3", "train")
     with pytest.raises(UsageError, match="no folder"):
         read_part(tmp_path / "nowhere", "snips", "train")
-    assert all(how_to_get(benchmark) for benchmark in BENCHMARKS.values())
+    assert all(bool(benchmark.download) != bool(benchmark.source) for benchmark in BENCHMARKS.values())
 
 
 def test_malformed_files(tmp_path: Path, sequst: Callable[..., Any]) -> None:
@@ -97,7 +94,7 @@ def test_the_verb(tmp_path: Path, sequst: Callable[..., Any]) -> None:
     assert row == ["mit_movie", "2", "-", "2", "3", "7.8k", "2.0k", "13"]
     assert "conll03: not there. Get it: ask NIST" in " ".join(done.stderr.split())
     [look] = json.loads(sequst("benchmarks", "mit_movie", "--data", tmp_path, "--json").stdout)
-    assert look["parts"]["train"] == {"sentences": 2, "words": 4, "original": False}
+    assert look["parts"]["train"] == {"sentences": 2, "words": 4}
     assert (look["types"], look["paper"]["classes"], look["there"]) == (["LOC", "PER"], 13, True)
     assert sequst("benchmarks", "--data", tmp_path / "no").returncode == 2
     assert "did you mean 'snips'" in sequst("benchmarks", "snip").stderr
@@ -119,28 +116,25 @@ def server(tmp_path: Path) -> Iterator[tuple[str, Path]]:
         running.shutdown()
 
 
-def test_downloads_are_checked_and_not_repeated(
-    server: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_downloads_are_checked_and_not_repeated(server: tuple[str, Path], tmp_path: Path) -> None:
     base, served = server
     content = b"O\tplay\nB-Actor\tx\n\n"
-    entry = {"repository": "some/one", "commit": "c0ffee", "files": {
-        "trivia10k13train.bio": {"path": "a/b.bio", "sha256": hashlib.sha256(content).hexdigest()}}}  # fmt: skip
-    monkeypatch.setattr(fetching, "downloads", lambda: {"mit_movie": entry})
+    file = {"trivia10k13train.bio": ["a/b.bio", hashlib.sha256(content).hexdigest()]}
+    entry = {"repository": "some/one", "commit": "c0ffee", "files": file}
     place = served / "some" / "one" / "c0ffee" / "a" / "b.bio"
     place.parent.mkdir(parents=True)
     place.write_bytes(b"something else")
-    movie, data = BENCHMARKS["mit_movie"], tmp_path / "data"
+    movie, data = dataclasses.replace(BENCHMARKS["mit_movie"], download=entry), tmp_path / "data"
     with pytest.raises(SequstError, match=r"cannot get trivia10k13train\.bio from .*hash"):
-        fetching.fetch(movie, data, base=base)
+        fetch(movie, data, base=base)
     assert not (data / "mit_movie" / "trivia10k13train.bio").exists()
     place.write_bytes(content)
     told: list[str] = []
-    fetching.fetch(movie, data, told.append, base=base)
+    fetch(movie, data, told.append, base=base)
     assert told == ["mit_movie/trivia10k13train.bio"]
     assert read_part(data, "mit_movie", "train")[0].words == ("play", "x")
     place.unlink()
-    fetching.fetch(movie, data, base=base)  # it is there and whole
+    fetch(movie, data, base=base)  # it is there and whole
 
 
 def test_what_may_not_be_downloaded(tmp_path: Path, sequst: Callable[..., Any]) -> None:
@@ -151,8 +145,8 @@ def test_what_may_not_be_downloaded(tmp_path: Path, sequst: Callable[..., Any]) 
 
 
 def test_every_download_is_pinned() -> None:
-    entries = fetching.downloads()
-    assert set(entries) == {benchmark.fetched_as for benchmark in BENCHMARKS.values()} - {""}
-    for entry in entries.values():
+    entries = [benchmark.download for benchmark in BENCHMARKS.values() if benchmark.download]
+    assert len(entries) == 5
+    for entry in entries:
         assert len(entry["commit"]) == 40
-        assert all(len(file["sha256"]) == 64 for file in entry["files"].values())
+        assert all(len(sha256) == 64 for _, sha256 in entry["files"].values())

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
+import base64
 import csv
 import html.parser
 import io
-import itertools
 import json
 import re
 import xml.etree.ElementTree
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sequst.experiments import figures, paper, sentences
+from sequst.experiments import figures, paper
 from sequst.experiments.figures import Figure, figures_of
 from sequst.experiments.report import write_experiment_report
 from sequst.experiments.results import KEYS, Results
@@ -21,8 +21,8 @@ from sequst.experiments.results import KEYS, Results
 
 def line(dataset: str, method: str, seed: int, f1: float, shots: int | None = 10) -> dict[str, Any]:
     facts = {
-        "experiment": "t", "recipe": "default", "encoder": "mpnet", "head": "softmax", "sampler": "sentences", "pool": 4000,
-        "settings_hash": "h", "device": "cpu", "commit": "c", "seconds": 36.0,
+        "experiment": "t", "recipe": "default", "encoder": "mpnet", "head": "softmax", "pool": 4000, "settings_hash": "h",
+        "device": "cpu", "commit": "c", "seconds": 36.0,
     }  # fmt: skip
     facts |= {"dataset": dataset, "method": method, "seed": seed, "f1": f1, "shots": shots}
     return {**dict.fromkeys(KEYS, 0), **facts}
@@ -43,12 +43,6 @@ def found(dataset: str, method: str, seed: int, **more: Any) -> dict[str, Any]:
 
 BINS = [{"confidence": 0.5, "accuracy": 0.25, "count": 1}, {"confidence": 0.9, "accuracy": 0.8, "count": 2}]
 MORE = [{"confidence": 0.6, "accuracy": 0.55, "count": 3}, {"confidence": 0.96, "accuracy": 0.95, "count": 4}]
-WORDS = ["Anna", "<script>alert(1)</script>", "paid", "$5_a^b$", "in", "Oslo", *(["very"] * 30), "$$", "\u200b", "\xa0", "!"]
-CASE = {
-    "kind": "wrong words are selected", "words": WORDS, "tags": ["B-PER", *["O"] * (len(WORDS) - 1)],
-    "labels": ["O", *["O"] * 4, "B-LOC", *["O"] * (len(WORDS) - 6)], "selected": [n % 2 == 0 for n in range(len(WORDS))],
-    "confidence": [0.5] * len(WORDS), "information_gain": [0.1] * len(WORDS),
-}  # fmt: skip
 RESULTS = Results.of(
     LINES,
     rounds=[
@@ -61,10 +55,6 @@ RESULTS = Results.of(
         found("conll03", "sequst", 42, ece=3.0, bins=MORE[:1]),
         found("snips", "sequst", 12, ece=None, bins=[]),
     ],
-    words=[
-        found("conll03", "sequst", 12, silhouette=0.5, words=["a", "b"], types=["O", "PER"], x=[0.0, 1.0], y=[2.0, 3.0]),
-    ],
-    cases=[found("conll03", "sequst", 12, **CASE)],
 )
 
 
@@ -74,11 +64,11 @@ def made() -> dict[str, Figure]:
 
 
 def rows(figure: Figure) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(figure.csv())))
+    return list(csv.DictReader(io.StringIO(figure.csv().decode())))
 
 
 def test_the_data_beside_a_figure_by_hand(made: dict[str, Figure]) -> None:
-    assert list(made) == ["scores", "rounds", "reliability", "words", "cases"]
+    assert list(made) == ["scores", "rounds", "reliability"]
     score = next(row for row in rows(made["scores"]) if (row["dataset"], row["method"]) == ("conll03", "sequst"))
     printed = paper.figure("conll03", "sequst")
     assert printed is not None
@@ -88,11 +78,9 @@ def test_the_data_beside_a_figure_by_hand(made: dict[str, Figure]) -> None:
     assert [float(first[name]) for name in ("confidence", "accuracy", "entities")] == pytest.approx([0.575, 0.475, 4])
     assert float(second["confidence"]) == pytest.approx((2 * 0.9 + 4 * 0.96) / 6)
     assert second["runs"] == "2"  # the third run has too few bins
-    assert [row["word"] for row in rows(made["words"])] == ["a", "b"]
-    assert [row["word"] for row in rows(made["cases"])] == WORDS
 
 
-@pytest.mark.parametrize("name", ["scores", "rounds", "reliability", "words", "cases"])
+@pytest.mark.parametrize("name", ["scores", "rounds", "reliability"])
 def test_every_figure_is_drawn_the_same_twice(made: dict[str, Figure], name: str) -> None:
     svg = made[name].svg()
     assert svg == made[name].svg()
@@ -101,27 +89,9 @@ def test_every_figure_is_drawn_the_same_twice(made: dict[str, Figure], name: str
 
 
 def test_series_differ_without_colour() -> None:
-    looks = figures._looks([str(number) for number in range(42)])
-    assert len({marker for _, marker, _ in list(looks.values())[:7]}) == 7
-    assert len({str(style) for *_, style in list(looks.values())[:7]}) == 7
-    assert len({look[:2] for look in looks.values()}) == 42
-
-
-def test_words_of_a_sentence_do_not_run_into_each_other() -> None:
-    from matplotlib.figure import Figure as Canvas
-
-    texts = sentences.lay_out([found("conll03", "sequst", 12, **CASE)], width=600)
-    canvas = Canvas(dpi=72)  # a pixel is a point
-    drawn = [canvas.text(0, 0, text, parse_math=False, **look).get_window_extent().width for _, _, text, look, _ in texts]
-    placed = [(top, left, left + wide) for (left, top, *_), wide in zip(texts, drawn, strict=True)]
-    assert max(right for *_, right in placed) <= 600
-    for _, line_ in itertools.groupby(sorted(placed), key=lambda place: place[0]):
-        for (_, _, before), (_, after, _) in itertools.pairwise(line_):
-            assert before <= after
-    assert sum(underlined > 0 for *_, underlined in texts) == 2  # one missed, one made up
-    assert [text for _, _, text, _, _ in texts if "true" in text] == ["O (true: B-PER)", "B-LOC (true: O)"]
-    bold = [text for _, _, text, look, _ in texts if look.get("weight") == "bold"]
-    assert bold == [word for word, chosen in zip(WORDS, CASE["selected"], strict=True) if chosen]
+    looks = list(figures._looks([str(number) for number in range(42)]).values())
+    assert len({look["marker"] for look in looks[:7]}) == len({str(look["linestyle"]) for look in looks[:7]}) == 7
+    assert len({(look["color"], look["marker"]) for look in looks}) == 42
 
 
 class Page(html.parser.HTMLParser):
@@ -169,14 +139,15 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path: Path) -> None:
     assert "<script" not in text
     assert "prefers-color-scheme: dark" in text
     assert "76.50 ± 4.50 (3)" in text
-    assert text.count("<svg") == 5
+    drawn = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', text)
+    assert len(drawn) == 3
+    assert all(xml.etree.ElementTree.fromstring(base64.b64decode(each)).tag.endswith("svg") for each in drawn)
 
 
 def test_names_of_others_cannot_become_code_or_paths(tmp_path: Path) -> None:
     evil = 'x"><script>alert(1)</script>/../y'
     cells = [{**line(evil, "sequst", 12, 50.0), "encoder": evil}]
-    words = [{**cells[0], "silhouette": None, "words": ["a", "b"], "types": ["O", "O"], "x": [0, 1], "y": [0, 1]}]
-    results = Results.of(cells, words=words)
+    results = Results.of(cells, reliability=[{**cells[0], "ece": None, "bins": BINS}])
     write_experiment_report(results, tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<script" not in text
@@ -186,14 +157,9 @@ def test_names_of_others_cannot_become_code_or_paths(tmp_path: Path) -> None:
         assert path.is_file()
 
 
-def test_samplers_have_figures_of_their_own() -> None:
-    both = [line("conll03", "sst", 12, 50.0), {**line("conll03", "sst", 12, 60.0), "sampler": "mentions"}]
-    assert len({figure.name for figure in figures_of(Results.of(both))}) == 2
-
-
 def test_the_verbs(tmp_path: Path, sequst: Callable[..., Any]) -> None:
     (tmp_path / "results.jsonl").write_text("".join(json.dumps(each) + "\n" for each in LINES))
-    rounds = RESULTS.found("rounds")
+    rounds = RESULTS.findings["rounds"]
     (tmp_path / "results.rounds.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rounds))
     failed = [line("conll03", "sst", 12, 0.0), line("conll03", "sequst", 12, 0.0)]  # the second was done later
     (tmp_path / "results.failures.jsonl").write_text(

@@ -1,15 +1,13 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +18,7 @@ import pytest
 from sequst.errors import SequstError, UsageError
 from sequst.experiments import engines
 from sequst.experiments.cells import Cell
-from sequst.experiments.grid import Told, run_grid
+from sequst.experiments.grid import run_grid
 from sequst.experiments.results import KEYS, read_results
 from sequst.files import lock
 
@@ -38,16 +36,19 @@ def cell(seed: int, recipe: str = SHORT) -> Cell:
 
 def test_a_failed_cell_is_recorded_and_tried_again(data: Path, tmp_path: Path) -> None:
     output = tmp_path / "results.jsonl"
-    told: list[Told] = []
+    told: list[tuple[int, int]] = []
     bad = cell(2, "bilstm.vectors=nowhere.txt")
-    outcome = run_grid([cell(1), bad, cell(1)], data, output, commit="c", device="cpu", tell=told.append)
+    outcome = run_grid(
+        [cell(1), bad, cell(1)], data, output, commit="c", device="cpu",
+        tell=lambda cell, result, grid: told.append((grid.ended, grid.total)),
+    )  # fmt: skip
     assert [line["seed"] for line in outcome.lines] == [1]
     [(failed, error)] = outcome.failed
     assert failed == bad
     assert "no such file" in error
     [line] = read_results(tmp_path / "results.failures.jsonl")
     assert (line["seed"], line["recipe"]) == (2, "bilstm.vectors=nowhere.txt")
-    assert [(each.done, each.of) for each in told] == [(1, 2), (2, 2)]
+    assert told == [(1, 2), (2, 2)]
     again = run_grid([cell(1), bad], data, output, commit="c", device="cpu")
     assert (again.skipped, again.lines, len(again.failed)) == (1, [], 1)
 
@@ -86,54 +87,6 @@ def test_a_killed_worker_costs_its_own_cell_alone(data: Path, tmp_path: Path, mo
     assert [line["seed"] for line in outcome.lines] == [2]
 
 
-@pytest.mark.parametrize(("jobs", "cells", "started"), [(2, 3, 2), (3, 1, 1)])
-def test_processes_start_while_data_is_looked_at(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int, cells: int, started: int
-) -> None:
-    before, workers = multiprocessing.active_children(), []
-
-    def look(asked: Any, folder: Path) -> None:
-        assert ([each.seed for each in asked], folder) == (list(range(cells)), data)
-        workers.extend(each for each in multiprocessing.active_children() if each not in before)
-        raise UsageError("no such benchmark")
-
-    monkeypatch.setattr("sequst.experiments.grid.require_data", look)
-    with pytest.raises(UsageError, match="no such benchmark"):
-        run_grid([cell(seed) for seed in range(cells)], data, tmp_path / "r.jsonl", jobs=jobs, commit="c", device="cpu")
-    assert len(workers) == started
-    assert not any(each.is_alive() for each in workers)
-
-
-@pytest.mark.parametrize(("encoder", "imported"), [("bilstm", False), ("minilm", True)])
-def test_processes_import_what_their_cells_need(
-    data: Path, monkeypatch: pytest.MonkeyPatch, encoder: str, imported: bool
-) -> None:
-    seen: list[tuple[str, ...]] = []
-    monkeypatch.setattr(engines, "_Worker", lambda job, modules: seen.append(modules))
-    engines.Local(engines.Job(data, "c", "cpu", 2)).prepare([dataclasses.replace(cell(1), encoder=encoder)] * 3)
-    assert len(seen) == 2
-    assert all(("transformers.models.auto.modeling_auto" in modules) == imported for modules in seen)
-    assert all("sequst.api" in modules for modules in seen)
-
-
-def test_a_process_imports_before_its_first_cell(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And what cannot be imported is the cell's to tell."""
-    (tmp_path / "needed_by_a_cell.py").write_text("")
-    (tmp_path / "broken.py").write_text("raise OSError('no such library')")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr(engines.Job, "settle", lambda self, cpus: None)
-    imported: list[bool] = []
-
-    class Pipe:
-        def recv(self) -> Cell:
-            imported.append("needed_by_a_cell" in sys.modules)
-            raise EOFError
-
-    engines._work(Pipe(), engines.Job(data, "c"), ("broken", "needed_by_a_cell"))
-    assert imported == [True]
-
-
 def test_a_folder_without_the_benchmark_leaves_nothing(tmp_path: Path, sequst: Callable[..., Any]) -> None:
     (tmp_path / "empty").mkdir()
     for folder in ("empty", "nowhere"):
@@ -151,15 +104,8 @@ class Timed:
     def __init__(self, job: engines.Job) -> None:
         self.ends: dict[Cell, float] = {}
 
-    @property
-    def running(self) -> int:
-        return len(self.ends)
-
-    def prepare(self, cells: Sequence[Cell]) -> None:
-        pass
-
     def room(self) -> int:
-        return 2 - self.running
+        return 2 - len(self.ends)
 
     def begin(self, cell: Cell) -> None:
         self.ends[cell] = Timed.now + cell.seed
@@ -170,7 +116,7 @@ class Timed:
         ended = [cell for cell, end in self.ends.items() if end <= Timed.now]
         for cell in ended:
             del self.ends[cell]
-        return [engines.Ended(cell, cell.seed, ({**dict.fromkeys(KEYS, 0), **cell.facts}, {})) for cell in ended]
+        return [(cell, ({**dict.fromkeys(KEYS, 0), **cell.facts}, {})) for cell in ended]
 
     def end(self) -> None:
         pass
@@ -211,6 +157,7 @@ def test_nothing_is_left_of_a_grid_that_is_stopped(data: Path, tmp_path: Path, s
     options: dict[str, Any] = {"env": {**os.environ, "TMPDIR": str(tmp_path / "scratch")}, "stderr": subprocess.PIPE}
     grid = subprocess.Popen([*command, "--commit", "c", "--device", "cpu"], text=True, **options)
     while not list((tmp_path / "scratch").glob("sequst-grid-*/*/run/run.json")):
+        assert grid.poll() is None
         time.sleep(0.1)
     workers = [process for process in psutil.Process(grid.pid).children() if "spawn_main" in " ".join(process.cmdline())]
     assert workers
@@ -220,7 +167,7 @@ def test_nothing_is_left_of_a_grid_that_is_stopped(data: Path, tmp_path: Path, s
     assert alive == []
     if stop == signal.SIGTERM:
         assert grid.returncode == 143
-        assert "stopped after 0 cells" in told
+        assert "the same command runs the others" in told
         assert list((tmp_path / "scratch").iterdir()) == []
 
 
@@ -232,13 +179,9 @@ def test_two_grids_do_not_write_to_one_place(data: Path, tmp_path: Path) -> None
 
 def test_a_thousand_cells_that_are_done_take_no_time(data: Path, tmp_path: Path) -> None:
     cells = [cell(seed) for seed in range(1000)]
-    from sequst.experiments.results import KEYS
-    from sequst.methods.registry import find_method
-
     with (tmp_path / "r.jsonl").open("w") as file:
         for each in cells:
             facts = {**dict.fromkeys(KEYS, 0), **each.facts}
-            facts["settings_hash"] = each.settings().hash(find_method(each.method).unused)
             file.write(json.dumps({name: facts[name] for name in KEYS}) + "\n")
     begun = time.monotonic()
     assert run_grid(cells, data, tmp_path / "r.jsonl", commit="c", device="cpu").skipped == 1000

@@ -12,7 +12,7 @@ import pytest
 from sequst.errors import UsageError
 from sequst.experiments import engines
 from sequst.experiments.cells import Cell
-from sequst.experiments.grid import run_grid
+from sequst.experiments.grid import GridResult, run_grid
 from sequst.experiments.results import read_results
 
 psutil = pytest.importorskip("psutil")
@@ -48,14 +48,15 @@ def test_a_machine_that_is_lost_costs_time_alone(
     cluster: Any, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[int] = []
-    submit = engines.OnRay._submit
+    begin = engines.OnRay.begin
 
-    def counted(self: Any, task: Any) -> None:
-        begun.append(task.cell.seed)
-        submit(self, task)
+    def counted(self: Any, cell: Cell, losses: int = 0) -> None:
+        begun.append(cell.seed)
+        begin(self, cell, losses)
 
-    monkeypatch.setattr(engines.OnRay, "_submit", counted)
-    output, outcomes = tmp_path / "r.jsonl", []  # type: Path, list[GridResult]
+    monkeypatch.setattr(engines.OnRay, "begin", counted)
+    output = tmp_path / "r.jsonl"
+    outcomes: list[GridResult] = []
     cells = [cell(seed, steps=200) for seed in range(1, 7)]
     cells.append(cell(9, more="bilstm.vectors=nowhere.txt"))
     options: dict[str, Any] = {"commit": "c", "device": "cpu", "engine": "ray"}
@@ -147,7 +148,7 @@ def test_a_cell_that_kills_every_process_fails(monkeypatch: pytest.MonkeyPatch) 
         ended = engine.wait(None)
     assert len(fake.asked) == engine.LOSSES
     assert fake.asked[0] == {"num_cpus": 2.0, "num_gpus": 0.25, "max_retries": 0}
-    assert "lost 3 times" in str(ended[0].result)
+    assert "lost 3 times" in str(ended[0][1])
     fake.machines = []
     assert engine.room() == 1  # it waits for a machine to come
 

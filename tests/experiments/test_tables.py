@@ -3,7 +3,6 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import xml.etree.ElementTree
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 from sequst.errors import UsageError
 from sequst.experiments import paper
 from sequst.experiments.cells import Cell
-from sequst.experiments.rendering import Table, to_csv, to_html, to_latex, to_markdown
+from sequst.experiments.rendering import Table, to_csv, to_latex, to_markdown
 from sequst.experiments.results import KEYS, Results
 from sequst.experiments.tables import MISSING, tables_of
 from sequst.methods.registry import find_method
@@ -23,17 +22,12 @@ def tables(lines: list[dict[str, Any]], **findings: list[dict[str, Any]]) -> lis
     return tables_of(Results.of(lines, **findings))
 
 
-ONE_TEACHER = "adapt=false ensemble.teachers=1"
-"""With it self-training begins with fine-tuning as it is."""
-
-
 def line(dataset: str, method: str, seed: int, f1: float, shots: int | None = 10, **more: Any) -> dict[str, Any]:
     facts = {
         "experiment": "t",
         "recipe": "default",
         "encoder": "mpnet",
         "head": "softmax",
-        "sampler": "sentences",
         "pool": 4000,
     }
     recipe = more.get("recipe", "default")
@@ -63,8 +57,8 @@ def row(table: Any, method: str, kind: str) -> dict[str, str]:
 
 
 def test_ours_stands_beside_the_papers_by_hand() -> None:
-    scores, differences = tables(LINES)
-    assert scores.title == "10-shot, mpnet, softmax"
+    scores, differences, _ = tables(LINES)
+    assert (scores.group.title, scores.title) == ("10-shot, mpnet, softmax", "scores")
     assert scores.heading == ["method", "", *paper.datasets(), "mine", "average"]
     assert row(scores, "full data", "ours")["conll03"] == "90.00"
     assert row(scores, "full data", "paper")["average"] == "88.73"
@@ -78,10 +72,8 @@ def test_ours_stands_beside_the_papers_by_hand() -> None:
     assert row(scores, "sequst", "paper")["average"] == "77.78"
     assert row(scores, "sst", "ours")["mine"] == "50.00 (1)"
     assert row(scores, "sst", "paper")["mine"] == MISSING
-    assert not any(note.startswith("the paper, ") for note in scores.notes)
-    [other] = tables([line("conll03", "seqvat", 12, 50.0)])
-    assert any("70.25" in note for note in other.notes)  # an erratum of a row that is here
-    assert not any("50-shot" in note for note in other.notes)
+    errata = [note for note in scores.notes if note.startswith("the paper, ")]  # of rows that are here
+    assert errata == ["the paper, sst, mit_movie: the ablation prints 72.25, the main table 71.14"]
     assert differences.heading == ["method", "conll03", "mine", "all"]
     # differences of 1 and 2 over the shared seeds: t = 3 with one degree of freedom
     assert differences.rows == [
@@ -100,7 +92,7 @@ def test_averages_are_there_when_all_six_are() -> None:
 def test_several_recipes_have_rows_of_their_own_and_the_same_twice_is_refused() -> None:
     lines = [line("conll03", "metast", 12, 1.0), line("conll03", "metast", 12, 2.0, recipe="metast.labels=hard")]
     [scores] = tables(lines)
-    assert [cells[0] for cells in scores.rows if cells[1] == "ours"][1:] == ["metast (default)", "metast (metast.labels=hard)"]
+    assert [cells[0] for cells in scores.rows if cells[1] == "ours"][1:] == ["metast", "metast (metast.labels=hard)"]
     assert row(scores, "metast (metast.labels=hard)", "paper")["conll03"] == "76.88"
     with pytest.raises(UsageError, match="two results for metast on conll03, 10-shot, mpnet, softmax, seed 12"):
         tables([lines[0], line("conll03", "metast", 12, 3.0)])
@@ -112,8 +104,6 @@ def test_every_format_holds_every_cell() -> None:
     cells = {cell for table in made for cells in table.rows for cell in cells}
     read = list(csv.reader(io.StringIO(to_csv(made))))
     assert cells <= {cell for cells in read for cell in cells}
-    page = xml.etree.ElementTree.fromstring(f"<div>{to_html(made)}</div>")
-    assert cells - {""} <= {cell.text or "" for cell in page.iter("td")}
     markdown = to_markdown(made)
     assert {text.count("|") for text in markdown.split("## ")[1].splitlines() if "|" in text} == {11}
     assert cells - {""} <= {cell.strip() for text in markdown.splitlines() for cell in text.split("|")}
@@ -121,21 +111,18 @@ def test_every_format_holds_every_cell() -> None:
     assert r"65.00 $\pm$ 7.07 (2)" in latex
     assert r"gap closed, \%" in latex
     assert r"mit\_movie" in latex
-    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 2
+    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 3
 
 
 def test_rounds_by_hand() -> None:
-    lines = [line("conll03", "sst", seed, 1.0, recipe=ONE_TEACHER) for seed in (12, 21)]
+    lines = [line("conll03", "sst", seed, 1.0) for seed in (12, 21)]
     rounds = [{**lines[0], "round": n, "f1": f1} for n, f1 in enumerate((50.0, 54.0, 52.0))]
     rounds += [{**lines[1], "round": n, "f1": f1} for n, f1 in enumerate((40.0, 46.0))]  # stopped after one round
     rounds += [{**lines[1], "experiment": "again", "round": 0, "f1": 99.0}]  # of another experiment: the first counts
-    old = {name: value for name, value in line("snips", "sst", 12, 1.0).items() if name != "f1"}
-    scores, _, table = tables(lines, rounds=[*rounds, {**old, "round": 0, "teacher_f1": 9.0}])
-    assert row(scores, "finetune", "ours")["conll03"] == "45.00 ± 7.07 (2)"  # the first teachers
-    assert any("first teachers of other runs (conll03)" in note for note in scores.notes)
-    assert table.heading == ["method", "round", "conll03"]
+    [_, table] = tables(lines, rounds=rounds)
+    assert table.heading == ["method", "round", "", "conll03"]
     assert table.rows == [
-        ["sst", "0", "45.00 ± 7.07 (2)"], ["sst", "1", "50.00 ± 5.66 (2)"], ["sst", "2", "49.00 ± 4.24 (2)"],
+        ["sst", "0", "F1", "45.00 ± 7.07 (2)"], ["sst", "1", "F1", "50.00 ± 5.66 (2)"], ["sst", "2", "F1", "49.00 ± 4.24 (2)"],
     ]  # fmt: skip
 
 
@@ -154,19 +141,16 @@ def test_errors_of_selected_words_stand_beside_the_papers() -> None:
         for by, error in (("none", 10.0), ("both", 4.0 + seed))
     ]
     [_, table] = tables([cell], selection=found)
-    assert table.rows[0] == ["none", "all words", "10.00 ± 0.00 (2)"]
-    assert table.rows[3] == ["", "paper", f"{paper.selection_error('conll03', 'none'):.2f}"]
-    both = [cells[0] for cells in table.rows].index("both")
-    assert table.rows[both + 1] == ["", "entity words", "41.00 ± 12.73 (2)"]
-    assert table.rows[both + 2] == ["", "entity words taken", "50.00 ± 0.00 (2)"]
+    assert table.rows[0] == ["sequst", "none", "all words", "10.00 ± 0.00 (2)"]
+    assert ["sequst", "both", "entity words", "41.00 ± 12.73 (2)"] in table.rows
+    assert ["sequst", "both", "entity words taken", "50.00 ± 0.00 (2)"] in table.rows
+    assert ["paper", "none", "", f"{paper.selection_error('conll03', 'none'):.2f}"] in table.rows
 
 
-def test_calibration_and_classes() -> None:
+def test_calibration() -> None:
     cells = [line("conll03", "sst", 12, 1.0), line("conll03", "sequst", 12, 2.0)]
-    kept = {"reliability": [{**cells[1], "ece": 7.0, "bins": []}], "words": [{**cells[1], "silhouette": 0.25}]}
-    *_, calibration, classes = tables(cells, **kept)
-    assert calibration.rows == [["sequst", "7.00 (1)"]]
-    assert classes.rows == [["sequst", "0.250 (1)"]]
+    *_, calibration = tables(cells, reliability=[{**cells[1], "ece": 7.0, "bins": []}])
+    assert calibration.rows == [["sequst", "ECE, %", "7.00 (1)"]]
 
 
 def test_what_tells_errors() -> None:
@@ -178,9 +162,10 @@ def test_what_tells_errors() -> None:
     ]
     [_, table] = tables([cell], detection=found)
     assert table.rows == [
-        ["words", "certainty", "AUROC", "0.817 ± 0.007 (2)"], ["", "", "AURC, %", "3.00 ± 0.00 (2)"],
-        ["entities", "mean certainty", "AUROC", "0.717 ± 0.007 (2)"], ["", "", "AURC, %", "-"],
-    ]  # fmt: skip
+        ["sequst", "words", "certainty", "AUROC", "0.817 ± 0.007 (2)"],
+        ["sequst", "words", "certainty", "AURC, %", "3.000 ± 0.000 (2)"],
+        ["sequst", "entities", "mean certainty", "AUROC", "0.717 ± 0.007 (2)"],
+    ]
 
 
 def test_recipes_that_come_to_the_same_settings_are_one_row() -> None:
@@ -190,19 +175,6 @@ def test_recipes_that_come_to_the_same_settings_are_one_row() -> None:
     ]
     [scores] = tables(same)
     assert row(scores, "finetune", "ours")["conll03"] == "2.00 ± 1.41 (2)"
-
-
-def test_teachers_of_other_settings_are_not_fine_tuning_at_its_defaults() -> None:
-    recipes = {21: f"{ONE_TEACHER} max_rounds=2", 42: f"{ONE_TEACHER} teacher.epochs=99"}
-    lines = [line("conll03", "sst", seed, 1.0, recipe=recipe) for seed, recipe in recipes.items()]
-    lines = [line("conll03", "finetune", 12, 60.0), *lines]
-    rounds = [{**each, "round": 0, "f1": f1} for each, f1 in zip(lines[1:], (70.0, 10.0), strict=True)]
-    gone = [{**rounds[0], "seed": 87, "recipe": "setting_of_old=3"}, {**rounds[0], "seed": 100, "settings_hash": "of old"}]
-    lines += [{**each, "f1": 1.0} for each in gone]
-    scores, *_ = tables(lines, rounds=[*rounds, *gone])
-    assert row(scores, "finetune (default)", "ours")["conll03"] == "65.00 ± 7.07 (2)"
-    assert row(scores, f"finetune ({recipes[42]})", "ours")["conll03"] == "10.00 (1)"
-    assert any("no one gap to close" in note for note in scores.notes)
 
 
 def test_pools_and_settings_tell_rows_apart() -> None:
@@ -218,35 +190,34 @@ def test_pools_and_settings_tell_rows_apart() -> None:
     assert row(tables(finetune)[0], "finetune", "ours")["conll03"] == "60.00 ± 14.14 (2)"  # it has no use for a pool
 
 
-def test_settings_that_not_all_methods_have_are_told() -> None:
-    paper = [
+def test_settings_that_not_all_rows_have_are_told() -> None:
+    lines = [
         line("conll03", method, 12, 1.0, recipe=f"paper {own}".strip())
-        for method, own in (("finetune", ""), ("sst", "max_rounds=2"))
+        for method, own in (("finetune", ""), ("sst", "max_rounds=2"), ("sequst", "max_rounds=2 patience=1"))
     ]
-    [own] = [note for note in tables(paper)[0].notes if note.startswith("settings")]
-    assert own == "settings that not all methods have: sst: max_rounds=2"
-    named = [line("conll03", "sst", 12, 1.0), line("conll03", "sst", 12, 2.0, recipe="max_rounds=2")]  # by their rows
+    [scores, _] = tables(lines)
+    assert [cells[0] for cells in scores.rows if cells[1] == "ours"][1:] == [
+        "finetune", "sst (max_rounds=2)", "sequst (max_rounds=2 patience=1)",
+    ]  # fmt: skip
     alike = [line("conll03", method, 12, 1.0, recipe="max_rounds=2") for method in ("sst", "sequst")]
-    assert not any(note.startswith("settings") for lines in (named, alike) for note in tables(lines)[0].notes)
-
-
-def test_selections_of_other_settings_have_tables_of_their_own() -> None:
-    cells = [line("conll03", "sequst", 12, 1.0), line("conll03", "sequst", 12, 2.0, recipe="selection.power=2")]
-    found = [
-        {**cell, "strategy": "both", "error": error, "entity_error": None, "selected_of_entity_words": None}
-        for cell, error in zip(cells, (5.0, 45.0), strict=True)
+    assert [cells[0] for cells in tables(alike)[0].rows if cells[1] == "ours"][1:] == ["sst", "sequst"]
+    several = [
+        line("conll03", "finetune", 12, f1, recipe=recipe) for f1, recipe in ((60.0, "default"), (65.0, "teacher.epochs=9"))
     ]
-    made = {table.title.partition("words, ")[2]: table for table in tables(cells, selection=found) if "errors" in table.title}
-    assert set(made) == {"sequst (default)", "sequst (selection.power=2)"}
-    assert ["both", "all words", "45.00 (1)"] in made["sequst (selection.power=2)"].rows
+    full = line("conll03", "finetune", 12, 90.0, shots=None, pool=None)
+    scores = tables([*several, full, line("conll03", "sst", 12, 70.0)])[0]
+    assert not any(cells[1].startswith("gap closed") for cells in scores.rows)  # there is no one gap to close
 
 
-def test_full_data_alone_is_a_table_too_and_has_one_score() -> None:
+def test_full_data_is_a_table_too_and_has_one_score() -> None:
     [table] = tables([line("conll03", "finetune", 12, 90.0, shots=None, pool=None)])
-    assert table.title == "full data, mpnet, softmax"
-    assert dict(zip(table.heading, table.rows[0], strict=True))["conll03"] == "90.00"
-    with pytest.raises(UsageError, match=r"two results for full data on conll03.* 90.00 and, of experiment t with x=1, 20.00"):
-        tables([line("conll03", "finetune", 12, f1, None, recipe=recipe) for f1, recipe in ((90.0, "default"), (20.0, "x=1"))])
+    assert (table.group.title, table.title) == ("full data, mpnet, softmax", "scores")
+    assert row(table, "finetune", "ours")["conll03"] == "90.00 (1)"
+    assert row(table, "finetune", "paper")["conll03"] == "91.90"
+    with pytest.raises(
+        UsageError, match=r"two results for finetune on conll03, full data.* 90.00 and, of experiment t .* 20.00"
+    ):
+        tables([line("conll03", "finetune", 12, f1, None, pool=None) for f1 in (90.0, 20.0)])
 
 
 def test_a_method_that_is_no_more_stands_last() -> None:
@@ -262,7 +233,7 @@ def test_the_verb(sequst: Callable[..., Any], write: Callable[..., Path], tmp_pa
     write("results.rounds.jsonl", "")
     assert sequst("experiment", "table", path, tmp_path / "results.rounds.jsonl").stdout == to_markdown(tables(LINES))
     odd = write("odd.jsonl", '{"words": []}\n')
-    assert "odd.jsonl:1: no line of results, for it lacks experiment" in sequst("experiment", "table", odd).stderr
+    assert "odd.jsonl:1: no line of results" in sequst("experiment", "table", odd).stderr
     for place in (tmp_path, path):
         done = sequst("experiment", "table", place)
         assert done.returncode == 0, done.stderr

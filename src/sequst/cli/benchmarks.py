@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -26,17 +26,15 @@ def benchmarks(
     from sequst.cli.console import note, results
     from sequst.cli.tables import benchmarks_table
     from sequst.errors import UsageError
-    from sequst.experiments.benchmarks import BENCHMARKS, find_benchmark, look_at
+    from sequst.experiments.benchmarks import BENCHMARKS, fetch, find_benchmark, look_at
 
-    chosen = [find_benchmark(name) for name in names] if names else list(BENCHMARKS.values())
+    chosen = [find_benchmark(name) for name in names or BENCHMARKS]
     folder = None if data is None else Path(data)
     if download:
-        from sequst.experiments.fetching import fetch
-
         if folder is None:
             raise UsageError("--download needs a folder to put files into: name it with --data")
         for benchmark in chosen:
-            if benchmark.fetched_as or names:
+            if benchmark.download or names:
                 fetch(benchmark, folder, note)
     elif folder is not None and not folder.is_dir():
         raise UsageError(f"--data {data}: no such folder")
@@ -45,9 +43,15 @@ def benchmarks(
         typer.echo(json.dumps(looks, ensure_ascii=False))
     else:
         results.print(benchmarks_table(looks))
-        for look in looks:
-            if not look["there"]:
-                note(f"{look['name']}: not there. {look['how_to_get']}")
-            for line in (*look["notes"], *look["problems"][:5]):
-                note(f"{look['name']}: {line}")
+        _tell(looks)
     raise typer.Exit(1 if any(look["problems"] for look in looks) else 0)
+
+
+def _tell(looks: list[dict[str, Any]]) -> None:
+    """What is missing, what to know and what is wrong."""
+    from sequst.cli.console import note
+
+    for look in looks:
+        missing = [] if look["there"] else [f"not there. {look['how_to_get']}"]
+        for line in (*missing, *look["notes"], *look["problems"][:5]):
+            note(f"{look['name']}: {line}")

@@ -7,6 +7,10 @@ import typer
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sequst.experiments.cells import Cell
+    from sequst.experiments.engines import Result
+    from sequst.experiments.grid import GridResult
+
 HELP = """Run the paper's experiments.
 
 \b
@@ -15,7 +19,9 @@ Example:
 """
 experiment = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=HELP)
 
-Names = list[str] | None
+IN_PLACE = typer.Option(help="In place of the recipe's; may be given again.")
+Names = Annotated[list[str] | None, IN_PLACE]
+Baseline = Annotated[str, typer.Option(help="The method that differences are taken to.")]
 Folders = Annotated[list[str], typer.Argument(help="Folders of `run`, or files of results.", metavar="DIR...")]
 
 
@@ -42,13 +48,13 @@ def run(
     data: Annotated[
         str, typer.Option(help="Folder of the benchmarks; else that of SEQUST_DATA.", metavar="DIR", envvar="SEQUST_DATA")
     ] = ".",
-    dataset: Annotated[Names, typer.Option(help="In place of the recipe's; may be given again.")] = None,
-    method: Annotated[Names, typer.Option(help="In place of the recipe's; may be given again.")] = None,
-    encoder: Annotated[Names, typer.Option(help="In place of the recipe's; may be given again.")] = None,
-    head: Annotated[Names, typer.Option(help="In place of the recipe's; may be given again.")] = None,
-    seed: Annotated[list[int] | None, typer.Option(help="In place of the recipe's; may be given again.")] = None,
+    dataset: Names = None,
+    method: Names = None,
+    encoder: Names = None,
+    head: Names = None,
+    seed: Annotated[list[int] | None, IN_PLACE] = None,
     override: Annotated[
-        Names,
+        list[str] | None,
         typer.Option(
             "--set", help="A setting on top of the recipe's, as `train` takes it; may be given again.", metavar="NAME=VALUE"
         ),
@@ -73,31 +79,21 @@ def run(
 
     from sequst.cli.console import note
     from sequst.errors import UsageError, nearest
-    from sequst.experiments.grid import Told, require_folders, run_grid
+    from sequst.experiments.grid import run_grid
     from sequst.experiments.mps import side_by_side
     from sequst.experiments.recipe import load_cells
-    from sequst.files import explained
 
     if device not in ("auto", "cpu", "cuda"):
         raise UsageError(f"--device {device}: {nearest(device, ('auto', 'cpu', 'cuda'))}")
-    if Path(output).is_file():
+    folder = Path(output)
+    if folder.is_file():
         raise UsageError(f"--output {output} is a file; name a folder")
-    cells = load_cells(
-        recipe, override or (), datasets=dataset or (), methods=method or (), encoders=encoder or (), heads=head or (),
-        seeds=seed or (),
-    )  # fmt: skip
-    require_folders(cells, Path(data))
-    folder, ended = Path(output), []
-    with explained(folder, "name another folder"):
-        folder.mkdir(parents=True, exist_ok=True)
-    several = len({cell.recipe for cell in cells}) > 1
+    cells = load_cells(recipe, override or (), datasets=dataset, methods=method, encoders=encoder, heads=head, seeds=seed)
 
-    def tell(told: Told) -> None:
-        ended.append(told)
-        cell = told.cell
-        what = f"{cell.dataset} {cell.method} {cell.encoder} {cell.head} seed {cell.seed}"
-        what += f" {cell.recipe}" if several else ""
-        note(f"{told.done} of {told.of}: {what}: " + (f"failed: {told.error}" if told.error else f"F1 {told.f1:.2f}"))
+    def tell(cell: Cell, result: Result, grid: GridResult) -> None:
+        what = f"{cell.dataset} {cell.method} {cell.encoder} {cell.head} {cell.recipe} seed {cell.seed}"
+        came = f"failed: {result}" if isinstance(result, str) else f"F1 {result[0]['f1']:.2f}"
+        note(f"{grid.ended} of {grid.total}: {what}: {came}")
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as of Ctrl-C, so that nothing is left running
     try:
@@ -107,9 +103,9 @@ def run(
                 limit_seconds=limit_seconds, tell=tell, engine=engine,
             )  # fmt: skip
     except (KeyboardInterrupt, SystemExit):
-        note(f"stopped after {len(ended)} cells, which are kept; the same command runs the others")
+        note("stopped; the cells that have ended are kept, and the same command runs the others")
         raise
-    note(f"{outcome}; results: {folder / 'results.jsonl'}" if outcome.lines or outcome.skipped else str(outcome))
+    note(f"{outcome}; results: {folder / 'results.jsonl'}")
     if outcome.failed:
         note(f"what failed, and why: {folder / 'results.failures.jsonl'}; the same command tries it again")
     raise typer.Exit(1 if outcome.failed else 0)
@@ -118,8 +114,8 @@ def run(
 @experiment.command("table")
 def table(
     folders: Folders,
-    format: Annotated[str, typer.Option(help="markdown, html, latex or csv.")] = "markdown",
-    baseline: Annotated[str, typer.Option(help="The method that differences are taken to.")] = "sst",
+    format: Annotated[str, typer.Option(help="markdown, latex or csv.")] = "markdown",
+    baseline: Baseline = "sst",
 ) -> None:
     """Print the results beside the paper's: means, deviations, differences, and which of them are real.
 
@@ -144,8 +140,7 @@ def figures(
     folders: Folders,
     output: Annotated[str | None, typer.Option(help="Where to; else DIR/figures.", metavar="DIR")] = None,
 ) -> None:
-    """Draw what the results have something for: scores, rounds, reliability, words, pseudo-labelled sentences. Every figure is
-    written as SVG, PNG and CSV.
+    """Draw what the results have something for: scores, rounds, reliability. Every figure is written as SVG, PNG and CSV.
 
     \b
     Example:
@@ -159,8 +154,7 @@ def figures(
     made = figures_of(Results.load(folders))
     if not made:
         raise SequstError("there is nothing to draw yet: no cell of a few-shot draw that is scored on test has ended")
-    place = _beside(folders[0], output, "figures")
-    for path in write_figures(made, place):
+    for path in write_figures(made, _beside(folders[0], output, "figures")):
         note(str(path))
 
 
@@ -168,7 +162,7 @@ def figures(
 def report(
     folders: Folders,
     output: Annotated[str | None, typer.Option(help="The page; else DIR/report.html.", metavar="FILE")] = None,
-    baseline: Annotated[str, typer.Option(help="The method that differences are taken to.")] = "sst",
+    baseline: Baseline = "sst",
 ) -> None:
     """Put tables and figures into one page, which needs no other file and no network.
 

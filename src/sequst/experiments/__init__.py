@@ -1,1 +1,1 @@
-"""The paper's grid, tables and figures. So far: the demo, and single cells of the grid."""
+"""The demo, the benchmarks, and the paper's grid with its tables and figures."""

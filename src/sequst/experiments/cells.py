@@ -11,7 +11,6 @@ from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from sequst.corpus.sampling import sample
-from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError
 from sequst.experiments.benchmarks import read_part
 from sequst.experiments.results import KEYS, TELLING, Lines, key_of
@@ -37,76 +36,66 @@ class Cell:
     head: str = "softmax"
     shots: int | None = 10
     """None for all of the training set."""
-    sampler: str = "sentences"
     pool: int | None = None
     """Cap on the unlabelled sentences; None for no cap."""
-    score_on: Literal["test", "pool", "dev"] = "test"
-    """`pool`: on sentences of the training set that are neither labelled, nor dev, nor in the pool; `dev`: on the few-shot dev
-    set. Choices are made there, never on test."""
-    keep: tuple[str, ...] = ()
-    """Findings to keep beside those that every cell has; see `findings`."""
+    score_on: Literal["test", "pool"] = "test"
+    """`pool`: on sentences of the training set that are neither labelled, nor dev, nor in the pool. Choices are made there,
+    never on test."""
 
     def settings(self, device: str = "auto") -> Settings:
-        base, overrides = split_recipe(self.recipe)
+        first, *others = self.recipe.split()
+        base, overrides = (first, others) if first in recipe_names() else (None, [first, *others])
         head = None if self.head == "softmax" else self.head  # a recipe may name one too
         return load_settings(
-            base, overrides, method=self.method, encoder=self.encoder, head=head, seed=self.seed, device=device
-        )
+            base, [each for each in overrides if each != "default"], method=self.method, encoder=self.encoder, head=head,
+            seed=self.seed, device=device,
+        )  # fmt: skip
 
     @property
     def key(self) -> tuple[Any, ...]:
         """What tells a cell from every other; a result line has the same values."""
-        return key_of({**self.facts, "settings_hash": self.settings_hash})
-
-    @property
-    def settings_hash(self) -> str:
-        """Of all settings that its method looks at."""
-        return self.settings().hash(find_method(self.method).unused)
+        return key_of(self.facts)
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The cell's own part of its result line: an encoder in a folder goes by the folder's name, and an experiment that is
-        not scored on test says so in its name."""
+        """The cell's own part of its lines: an encoder in a folder goes by the folder's name, an experiment that is not scored
+        on test says so in its name, and the hash is of all settings that its method looks at."""
         experiment = self.experiment if self.score_on == "test" else f"{self.experiment}@{self.score_on}"
-        return {**dataclasses.asdict(self), "experiment": experiment, "encoder": PurePath(self.encoder).name}
-
-
-def split_recipe(recipe: str) -> tuple[str | None, list[str]]:
-    """(the settings to begin with by their name, none for the defaults; the overrides)."""
-    first, *others = recipe.split()
-    if first == "default":
-        return None, others
-    return (first, others) if first in recipe_names() else (None, [first, *others])
+        settings_hash = self.settings().hash(find_method(self.method).unused)
+        own = {"experiment": experiment, "encoder": PurePath(self.encoder).name, "settings_hash": settings_hash}
+        return {**vars(self), **own}
 
 
 def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple[dict[str, Any], dict[str, Lines]]:
     """Train and score; (the result line, the lines of every kind of finding). The run directory is thrown away."""
     from sequst.api import train
     from sequst.evaluation.evaluate import evaluate
-    from sequst.experiments.findings import Finished, look_into, require_libraries
+    from sequst.experiments.findings import Finished, look_into
 
-    require_libraries(cell.keep)
     labeled, dev, rest = read_part(data, cell.dataset, "train"), None, []
     if cell.shots is not None:
-        split = sample(labeled, cell.shots, sampler=cell.sampler, seed=cell.seed)
+        split = sample(labeled, cell.shots, seed=cell.seed)
         labeled, dev, rest = split.labeled, split.dev, split.unlabeled
-    shuffled = random.Random(cell.seed).sample(rest, len(rest))
-    left = max(len(rest) - SCORED_ON_POOL, len(rest) // 2) if cell.score_on == "pool" else len(rest)
-    shuffled, aside = shuffled[:left], shuffled[left:]
-    sentences = _scored_on(cell, data, dev, aside)
-    unlabeled = shuffled[: cell.pool] if find_method(cell.method).unlabeled else None
+    pool = random.Random(cell.seed).sample(rest, len(rest))
+    if cell.score_on == "test":
+        sentences = read_part(data, cell.dataset, "test")
+    else:
+        left = max(len(rest) - SCORED_ON_POOL, len(rest) // 2)
+        pool, sentences = pool[:left], pool[left:]
+        if not sentences:
+            raise UsageError("a cell whose labelled sentences are all there are has none left to be scored on; score_on: test")
+    unlabeled = pool[: cell.pool] if find_method(cell.method).unlabeled else None
     settings = dataclasses.replace(cell.settings(device), keep_rounds=True)
     with tempfile.TemporaryDirectory() as folder, unsynced():
         result = train(labeled, Path(folder) / "run", dev=dev, unlabeled=unlabeled, settings=settings)
         evaluation = evaluate(result.tagger, sentences)
-        found = dict(look_into(Finished(result, settings, dev or [], unlabeled or [], sentences, evaluation), cell.keep))
+        found = dict(look_into(Finished(result, settings, dev or [], unlabeled or [], sentences, evaluation)))
     line = {
         **cell.facts,
         **{name: getattr(evaluation.total, name) for name in ("f1", "precision", "recall", "tp", "fp", "fn")},
         **{name: result.summary[name] for name in ("seconds", "rounds")},
         "device": _device_of(result.summary),
         "commit": commit,
-        "settings_hash": result.summary["settings_hash"],
     }
     own = {name: line[name] for name in (*TELLING, "commit")}
     numbered = {kind: [{**own, "number": i, **each} for i, each in enumerate(lines)] for kind, lines in found.items()}
@@ -117,16 +106,6 @@ def _device_of(summary: dict[str, Any]) -> str:
     """With its precision where the same settings may have given another one: on CPUs of two kinds."""
     device: str = summary["device"]
     return f"{device}, bf16" if device.startswith("cpu") and summary["precision"] == "bf16" else device
-
-
-def _scored_on(cell: Cell, data: Path, dev: list[Sentence] | None, aside: list[Sentence]) -> list[Sentence]:
-    if cell.score_on == "dev":
-        if dev is None:
-            raise UsageError("a cell without shots has no few-shot dev set to be scored on")
-        return dev
-    if cell.score_on == "pool" and not aside:
-        raise UsageError("a cell whose labelled sentences are all there are has none left to be scored on; score_on: test")
-    return aside if cell.score_on == "pool" else read_part(data, cell.dataset, "test")
 
 
 def current_commit() -> str:

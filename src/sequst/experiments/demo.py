@@ -46,17 +46,17 @@ def run_demo(output: str | Path, seed: int, progress: Progress, methods: Sequenc
     )
     summary: dict[str, Any] = {}
     for method, its in known.items():
-        result = train(
+        unlabeled = corpus / "unlabeled.conll" if its.unlabeled else None
+        kept = train(
             corpus / "labeled.conll",
             folder / "runs" / method,
-            unlabeled=corpus / "unlabeled.conll" if its.unlabeled else None,
+            unlabeled=unlabeled,
             dev=corpus / "dev.conll",
             test=corpus / "test.conll",
             settings=settings,
             method=method,
             progress=progress,
-        )
-        kept = result.summary
+        ).summary
         summary[method] = {"f1": kept["test"]["f1"], **{name: kept[name] for name in ("dev_f1", "rounds", "seconds")}}
     write_json(folder / "summary.json", summary)
     return summary

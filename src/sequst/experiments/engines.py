@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib
 import os
 import socket
 import tempfile
 import threading
-import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from sequst.errors import SequstError, UsageError
 from sequst.experiments.cells import Cell, run_cell
 from sequst.experiments.results import Lines
 from sequst.extras import needed
-from sequst.tagger.encoders.shape import BILSTM
 
 _CONTEXT = get_context("spawn")  # a forked process has no GPU
-_BY_ALL = ("sequst.api", "sequst.experiments.findings")
-"""Modules that all cells import, which takes seconds: done while the first waits for its data to be looked at."""
-_BY_PRETRAINED = "transformers.models.auto.modeling_auto"
-"""What cells with a pretrained encoder import beside these."""
 
 Result = tuple[dict[str, Any], dict[str, Lines]] | str
 """The line of a cell and its findings, or its error."""
+Ended = tuple[Cell, Result]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,8 +35,6 @@ class Job:
     device: str = "auto"
     share: int = 1
     """Cells that share a machine or a GPU."""
-    scratch: str | None = None
-    """Where the runs of cells lie while they run; None for where temporary files lie."""
 
     def attempt(self, cell: Cell) -> Result:
         """Run a cell, come what may: the others go on."""
@@ -64,35 +56,6 @@ class Job:
             torch.cuda.set_per_process_memory_fraction(0.95 / self.share)  # the rest is what CUDA itself takes
 
 
-class Ended(NamedTuple):
-    """A cell that has ended, its seconds, and what came of it."""
-
-    cell: Cell
-    seconds: float
-    result: Result
-
-
-class Engine(Protocol):
-    """Runs cells side by side."""
-
-    @property
-    def running(self) -> int: ...
-
-    def prepare(self, cells: Sequence[Cell]) -> None:
-        """Get ready for these, while whoever asks does other things."""
-
-    def room(self) -> int:
-        """How many more it could begin now."""
-
-    def begin(self, cell: Cell) -> None: ...
-
-    def wait(self, seconds: float | None) -> list[Ended]:
-        """Those that have ended, as soon as there are any; none where the time is up before."""
-
-    def end(self) -> None:
-        """Stop what is running."""
-
-
 class Local:
     """Processes of this machine, each of which runs one cell after the other."""
 
@@ -101,36 +64,27 @@ class Local:
 
         pick_device(job.device)  # one error now, where it is not there, and not one for every cell
         self._scratch = tempfile.TemporaryDirectory(prefix="sequst-grid-")  # what stopped cells leave goes with it
-        self._job = dataclasses.replace(job, scratch=self._scratch.name)
+        self._job = job
         self._workers: list[_Worker] = []
 
-    @property
-    def running(self) -> int:
-        return sum(worker.cell is not None for worker in self._workers)
-
-    def prepare(self, cells: Sequence[Cell]) -> None:
-        pretrained = any(cell.encoder != BILSTM for cell in cells)
-        modules = (*_BY_ALL, _BY_PRETRAINED) if pretrained else _BY_ALL
-        for _ in range(min(len(cells), self._job.share)):
-            self._workers.append(_Worker(self._job, modules))  # one by one: what is started is ended, whatever comes between
-
     def room(self) -> int:
-        return self._job.share - self.running
+        """How many more cells could begin now."""
+        return self._job.share - sum(worker.cell is not None for worker in self._workers)
 
     def begin(self, cell: Cell) -> None:
-        idle = next((worker for worker in self._workers if worker.cell is None), None)
-        if idle is None:
-            idle = _Worker(self._job)
-            self._workers.append(idle)
-        idle.give(cell)
+        if all(worker.cell for worker in self._workers):
+            self._workers.append(_Worker(self._job, self._scratch.name))
+        next(worker for worker in self._workers if worker.cell is None).give(cell)
 
     def wait(self, seconds: float | None) -> list[Ended]:
+        """What has ended, as soon as there is any; none where the time is up before."""
         busy = {worker.connection: worker for worker in self._workers if worker.cell is not None}
         ended = [busy[ready].take() for ready in connection.wait(list(busy), seconds)]  # type: ignore[index]
         self._workers = [worker for worker in self._workers if worker.alive]
         return ended
 
     def end(self) -> None:
+        """Stop what is running."""
         for worker in self._workers:
             worker.end()
         self._scratch.cleanup()
@@ -139,18 +93,19 @@ class Local:
 class _Worker:
     """A process that runs one cell after the other."""
 
-    def __init__(self, job: Job, modules: Sequence[str] = ()) -> None:
-        """`modules` are imported before there is a cell to run."""
+    def __init__(self, job: Job, scratch: str) -> None:
         self.connection, theirs = _CONTEXT.Pipe()
-        self._process = _CONTEXT.Process(target=_work, args=(theirs, job, modules), daemon=True)
+        self._process = _CONTEXT.Process(target=_work, args=(theirs, job, scratch), daemon=True)
         self._process.start()
         theirs.close()
         self.cell: Cell | None = None
-        self._begun = 0.0
-        self.alive = True
+
+    @property
+    def alive(self) -> bool:
+        return self._process.exitcode is None
 
     def give(self, cell: Cell) -> None:
-        self.cell, self._begun = cell, time.monotonic()
+        self.cell = cell
         with contextlib.suppress(OSError):  # a process that is gone is met again when its cell is taken
             self.connection.send(cell)
 
@@ -159,12 +114,10 @@ class _Worker:
         assert self.cell is not None
         cell, self.cell = self.cell, None
         try:
-            result: Result = self.connection.recv()
+            return cell, self.connection.recv()
         except (EOFError, OSError):  # a pipe that is closed, or reset, at the other end
             self._process.join()
-            self.alive = False
-            result = f"its process ended with exit code {self._process.exitcode}; was it killed, for lack of memory?"
-        return Ended(cell, time.monotonic() - self._begun, result)
+            return cell, f"its process ended with exit code {self._process.exitcode}; was it killed, for lack of memory?"
 
     def end(self) -> None:
         self._process.terminate()
@@ -172,14 +125,11 @@ class _Worker:
         self.connection.close()
 
 
-def _work(pipe: Any, job: Job, modules: Sequence[str]) -> None:
+def _work(pipe: Any, job: Job, scratch: str) -> None:
     """The life of a worker: its share of the machine, then cell after cell."""
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
-    tempfile.tempdir = job.scratch
+    tempfile.tempdir = scratch
     job.settle((os.cpu_count() or 1) / job.share)
-    for module in modules:
-        with contextlib.suppress(Exception):  # the cell that needs it says what is wrong
-            importlib.import_module(module)
     while True:
         try:
             cell = pipe.recv()
@@ -219,21 +169,15 @@ class OnRay:
             if not os.environ.get("RAY_ADDRESS"):  # lines are all that it carries: they need no large store
                 options |= {"address": "local", "include_dashboard": False, "object_store_memory": 100_000_000}
             self._ray.init(**options)
-        self._tasks: dict[Any, _Task] = {}
+        self._tasks: dict[Any, tuple[Cell, int]] = {}
+        """What runs a cell, and the processes that it has lost."""
         if job.device == "cuda" and not self._gpus():
             self.end()
             raise UsageError("device cuda: no machine of the Ray cluster has a GPU; use --device cpu")
 
-    @property
-    def running(self) -> int:
-        return len(self._tasks)
-
-    def prepare(self, cells: Sequence[Cell]) -> None:
-        """A task begins when it is given, wherever there is room for it."""
-
     def room(self) -> int:
         slots = sum(self._slots(node) for node in self._machines())
-        return max(slots - self.running, int(self.running == 0))  # with no machine at all a cell waits for one
+        return max(slots - len(self._tasks), int(not self._tasks))  # with no machine at all a cell waits for one
 
     def _machines(self) -> list[dict[str, float]]:
         return [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
@@ -246,35 +190,30 @@ class OnRay:
             return int(machine.get("GPU", 0.0) * self._job.share)
         return min(self._job.share, int(machine.get("CPU", 0.0)))
 
-    def begin(self, cell: Cell) -> None:
-        self._submit(_Task(cell, time.monotonic()))
-
-    def _submit(self, task: _Task) -> None:
+    def begin(self, cell: Cell, losses: int = 0) -> None:
         shares = [machine.get("CPU", 0.0) / slots for machine in self._machines() if (slots := self._slots(machine))]
         cpus = min(shares, default=1.0)
         asked = {"num_cpus": float(int(cpus)) if cpus >= 1 else cpus, "max_retries": 0}
         if self._gpus():
             asked["num_gpus"] = 1.0 / self._job.share
-        remote = self._ray.remote(_task).options(**asked)
-        folder = Path(task.cell.encoder)
-        cell = dataclasses.replace(task.cell, encoder=str(folder.absolute())) if folder.is_dir() else task.cell
-        self._tasks[remote.remote(self._job, cell, cpus)] = task
+        folder = Path(cell.encoder)
+        placed = dataclasses.replace(cell, encoder=str(folder.absolute())) if folder.is_dir() else cell
+        reference = self._ray.remote(_task).options(**asked).remote(self._job, placed, cpus)
+        self._tasks[reference] = cell, losses
 
     def wait(self, seconds: float | None) -> list[Ended]:
         ready, _ = self._ray.wait(list(self._tasks), timeout=seconds)
-        ended = []
+        ended: list[Ended] = []
         for reference in ready:
-            task = self._tasks.pop(reference)
+            cell, losses = self._tasks.pop(reference)
             try:
-                result: Result = self._ray.get(reference)
+                ended.append((cell, self._ray.get(reference)))
             except self._ray.exceptions.RayError as error:  # the task's own errors are results: this is a lost process
-                task.losses += 1
-                if task.losses < self.LOSSES:
-                    self._submit(task)
-                    continue
-                reason = " ".join(str(error).split())[:300]
-                result = f"its process was lost {task.losses} times, for lack of memory? Ray says: {reason}"
-            ended.append(Ended(task.cell, time.monotonic() - task.begun, result))
+                if losses + 1 < self.LOSSES:
+                    self.begin(cell, losses + 1)
+                else:
+                    reason = " ".join(str(error).split())[:300]
+                    ended.append((cell, f"its process was lost {self.LOSSES} times, for lack of memory? Ray says: {reason}"))
         return ended
 
     def end(self) -> None:
@@ -296,18 +235,10 @@ def _require_reachable(address: str) -> None:
         raise UsageError(f"RAY_ADDRESS {address}: no Ray cluster answers there ({reason}); start one, or unset it") from None
 
 
-@dataclasses.dataclass
-class _Task:
-    """A cell on its way."""
-
-    cell: Cell
-    begun: float
-    losses: int = 0
-
-
 def _task(job: Job, cell: Cell, cpus: float) -> Result:
     job.settle(cpus)
     return job.attempt(cell)
 
 
+Engine = Local | OnRay
 ENGINES: dict[str, Callable[[Job], Engine]] = {"local": Local, "ray": OnRay}

@@ -11,10 +11,9 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
-import torch
 
 from sequst.api import Result
 from sequst.calibration.calibrate import calibrate
@@ -23,14 +22,11 @@ from sequst.corpus.tags import OUTSIDE, spans
 from sequst.evaluation.detection import auroc, risk_coverage
 from sequst.evaluation.evaluate import Evaluation, evaluate
 from sequst.evaluation.pseudo_labels import pseudo_label_error
-from sequst.experiments.results import ALWAYS, STRATEGIES, Lines
-from sequst.extras import needed
+from sequst.experiments.results import STRATEGIES, Lines
 from sequst.methods.pseudo_labels import select
 from sequst.methods.registry import find_method
 from sequst.methods.self_training import member_phase
-from sequst.tagger.accel.forward import forward_of
 from sequst.tagger.entity_calibration import UNCALIBRATED
-from sequst.tagger.predict import Words
 from sequst.tagger.tagger import Tagger
 from sequst.training.directory import RunDirectory
 from sequst.training.settings import Settings
@@ -41,11 +37,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 log = logging.getLogger(__name__)
-
-WORDS_OF_CLASS = 400
-"""Words of each class to place in the plane at most."""
-SHORTEST, LONGEST = 6, 24
-"""Words of a sentence that is shown as a case."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +58,10 @@ class Finished:
 
     @property
     def beliefs(self) -> Beliefs | None:
-        """Of the first teachers together; none without self-training."""
+        """Of the first teachers together, where the method selects words by them."""
         path = self.directory.beliefs(1)
-        return Beliefs.from_file(path) if path.is_file() else None
-
-    @property
-    def uncertain_beliefs(self) -> Beliefs | None:
-        """The same, where the method looks at what they do not know."""
-        return None if "selection" in find_method(self.settings.method).unused else self.beliefs
+        selects = "selection" not in find_method(self.settings.method).unused
+        return Beliefs.from_file(path) if selects and path.is_file() else None
 
 
 def rounds(run: Finished) -> Lines:
@@ -102,7 +89,7 @@ def reliability(run: Finished) -> Lines:
 
 def selection(run: Finished) -> Lines:
     """How wrong the words are that the first round selects, with each strategy on the same beliefs; of methods that select."""
-    beliefs = run.uncertain_beliefs
+    beliefs = run.beliefs
     if beliefs is None:
         return []
     truth, lines, names = [sentence.tags for sentence in run.unlabeled], [], run.result.tagger.labels
@@ -112,22 +99,16 @@ def selection(run: Finished) -> Lines:
         weights = select(selector, beliefs, run.settings.seed, 1)
         selected, wrong = weights > 0, pseudo_label_error(beliefs.labels, names, truth, weights)
         is_entity = beliefs.labels != names.index(OUTSIDE)
-        lines.append(
-            {
-                "strategy": strategy,
-                "selected": _percent(selected),
-                "selected_of_entity_words": _percent(selected[is_entity]),
-                "error": wrong["selected_error"],
-                "entity_error": wrong["selected_entity_error"],
-            }
-        )
+        errors = {"error": wrong["selected_error"], "entity_error": wrong["selected_entity_error"]}
+        shares = {"selected": _percent(selected), "selected_of_entity_words": _percent(selected[is_entity])}
+        lines.append({"strategy": strategy, **shares, **errors})
     return lines
 
 
 def detection(run: Finished) -> Lines:
     """How well each score of the first teachers tells their right words and entities from their wrong ones, on the pool, whose
     tags are known here. The score of an entity is the mean, or the lowest, of its words'."""
-    beliefs = run.uncertain_beliefs
+    beliefs = run.beliefs
     if beliefs is None:
         return []
     names, tags = run.result.tagger.labels, [sentence.tags or () for sentence in run.unlabeled]
@@ -139,29 +120,19 @@ def detection(run: Finished) -> Lines:
     }
     if run.settings.ensemble.teachers > 1:  # what they believe together is what their passes say
         del kept["plain confidence"]
-    right = np.array([name == tag for name, tag in zip((names[i] for i in beliefs.labels), chain(*tags), strict=True)])
+    right = np.array([names[label] for label in beliefs.labels], dtype=object) == np.array([*chain(*tags)], dtype=object)
     lines = [{"of": "words", "score": score, **_told_apart(values, right)} for score, values in kept.items()]
-    bounds, correct = [], []
+    entities, correct = [], []
     for begin, end, truth in zip(beliefs.starts[:-1], beliefs.starts[1:], tags, strict=True):
         known = set(spans(truth))
         for span in spans([names[label] for label in beliefs.labels[begin:end]]):
-            bounds.append((begin + span.start, begin + span.end))
+            entities.append(slice(begin + span.start, begin + span.end))
             correct.append(span in known)
-    edges = np.array(bounds, dtype=np.int64).reshape(-1, 2)
-    for summary in ("mean", "lowest"):
+    for summary, of in (("mean", np.mean), ("lowest", np.min)):
         for score, values in kept.items():
-            found = _of_entities(values, edges, summary)
+            found = [of(values[words].astype(np.float64)) for words in entities]
             lines.append({"of": "entities", "score": f"{summary} {score}", **_told_apart(found, correct)})
     return lines
-
-
-def _of_entities(values: NDArray[np.floating[Any]], edges: NDArray[np.int64], summary: str) -> NDArray[np.float64]:
-    """(N,): of the words of each entity, from its first to before the second of its edges (N, 2), the mean or the lowest."""
-    if not len(edges):
-        return np.zeros(0)
-    padded = np.append(values, 0.0).astype(np.float64)  # an edge may lie at the end
-    pieces = (np.add if summary == "mean" else np.minimum).reduceat(padded, edges.ravel())[::2]
-    return pieces / np.diff(edges)[:, 0] if summary == "mean" else pieces
 
 
 def _told_apart(scores: ArrayLike, right: ArrayLike) -> dict[str, float | int | None]:
@@ -174,94 +145,15 @@ def _percent(mask: NDArray[np.bool_]) -> float | None:
     return float(100.0 * mask.mean()) if len(mask) else None
 
 
-def cases(run: Finished) -> Lines:
-    """Two sentences of the pool as the first teacher labels them: the first of which selection leaves all wrong words out, and
-    the first of which it takes one in. Neither is typical: most sentences have no wrong word."""
-    beliefs = run.beliefs
-    if beliefs is None:
-        return []
-    selected = run.directory.selection(1)
-    names, found = run.result.tagger.labels, {}  # type: ignore[var-annotated]
-    for number, sentence in enumerate(run.unlabeled):
-        place = slice(*beliefs.starts[number : number + 2])
-        labels, taken = [names[label] for label in beliefs.labels[place]], selected[place]
-        tags = sentence.tags or ()
-        wrong = np.array([ours != theirs for ours, theirs in zip(labels, tags, strict=True)], dtype=np.bool_)
-        if not SHORTEST <= len(labels) <= LONGEST or not wrong.any() or len({*labels, *tags}) < 3:
-            continue
-        kind = "wrong words are selected" if (wrong & taken).any() else "wrong words are left out"
-        found.setdefault(
-            kind,
-            {
-                "kind": kind,
-                "words": list(sentence.words),
-                "tags": list(tags),
-                "labels": labels,
-                "selected": taken.tolist(),
-                "confidence": [round(float(each), 4) for each in beliefs.confidence[place]],
-                "information_gain": [round(float(each), 4) for each in beliefs.information_gain[place]],
-            },
-        )
-    return [found[kind] for kind in sorted(found)]
-
-
-def words(run: Finished) -> Lines:
-    """Words that the cell is scored on, drawn evenly from the classes, placed in the plane by t-SNE of their hidden states; and
-    how far the classes lie apart there (mean silhouette in the full space, from -1 to 1)."""
-    manifold, metrics = needed("sklearn.manifold", "figures"), needed("sklearn.metrics", "figures")
-    tags = np.array([_type(tag) for sentence in run.sentences for tag in sentence.tags or ()], dtype=object)
-    rng = np.random.default_rng(run.settings.seed)
-    chosen = np.sort(np.concatenate([_some(np.flatnonzero(tags == each), rng) for each in sorted(set(tags))]))
-    states = hidden_states(run.result.tagger, run.sentences)[chosen]
-    texts = [word for sentence in run.sentences for word in sentence.words]
-    plane = manifold.TSNE(perplexity=min(30.0, (len(chosen) - 1) / 3), init="pca", random_state=run.settings.seed)
-    places = plane.fit_transform(states)
-    several = len(set(tags[chosen])) > 1
-    return [
-        {
-            "silhouette": float(metrics.silhouette_score(states, tags[chosen])) if several else None,
-            "words": [texts[i] for i in chosen],
-            "types": tags[chosen].tolist(),
-            "x": [round(float(x), 2) for x in places[:, 0]],
-            "y": [round(float(y), 2) for y in places[:, 1]],
-        }
-    ]
-
-
-def _type(tag: str) -> str:
-    return tag if tag == OUTSIDE else tag[2:]
-
-
-def _some(members: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    return rng.choice(members, min(len(members), WORDS_OF_CLASS), replace=False)
-
-
-@torch.inference_mode()
-def hidden_states(tagger: Tagger, sentences: Sequence[Sentence]) -> NDArray[np.float32]:
-    """(N, H): the state of every word of the sentences, one after the other."""
-    found = Words(tagger, sentences)
-    states = np.zeros((len(found), tagger.head.linear.in_features), dtype=np.float32)
-    with forward_of(tagger) as forward:
-        for batch, places in found.batches(forward.token_budget):
-            states[places] = batch.owned_of(forward.hidden(batch)).float().cpu().numpy()
-    return states
-
-
 KINDS: dict[str, Callable[[Finished], Lines]] = {
-    function.__name__: function for function in (rounds, reliability, selection, detection, cases, words)
-}
+    "rounds": rounds, "reliability": reliability, "selection": selection, "detection": detection,
+}  # fmt: skip
 
 
-def require_libraries(kinds: Sequence[str]) -> None:
-    """An error now, and not after the training, where a kind of finding needs a library that is not there."""
-    if words.__name__ in kinds:
-        needed("sklearn", "figures")
-
-
-def look_into(run: Finished, kinds: Sequence[str]) -> Iterator[tuple[str, Lines]]:
-    """What every cell keeps, and these kinds. One that fails is left out, with a warning: it is not worth a run."""
-    for kind in dict.fromkeys((*ALWAYS, *kinds)):
+def look_into(run: Finished) -> Iterator[tuple[str, Lines]]:
+    """What every cell keeps. A kind that fails is left out, with a warning: it is not worth a run."""
+    for kind, find in KINDS.items():
         try:
-            yield kind, KINDS[kind](run)
+            yield kind, find(run)
         except Exception as error:
             log.warning("%s: nothing is kept of this cell (%s: %s)", kind, type(error).__name__, error)

@@ -35,7 +35,6 @@ def side_by_side(device: str, engine: str) -> Iterator[None]:
         own = {PIPE: str(Path(folder) / "pipe"), "CUDA_MPS_LOG_DIRECTORY": str(Path(folder) / "log")}
         for place in own.values():
             Path(place).mkdir()
-        before = {name: os.environ.get(name) for name in own}
         os.environ.update(own)
         try:
             _ask(control, Path(folder), "-d")
@@ -43,10 +42,8 @@ def side_by_side(device: str, engine: str) -> Iterator[None]:
         finally:
             with contextlib.suppress(SequstError):  # whatever ended the work is told
                 _ask(control, Path(folder), given="quit -t 10\n")
-            for name, value in before.items():
-                os.environ.pop(name)
-                if value is not None:
-                    os.environ[name] = value
+            for name in own:
+                del os.environ[name]
 
 
 def _ask(control: str, folder: Path, *arguments: str, given: str = "") -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +15,15 @@ from sequst.files import explained
 
 Lines = list[dict[str, Any]]
 
+TELLING = ("experiment", "dataset", "method", "encoder", "head", "shots", "pool", "seed", "settings_hash")
+"""What tells a cell from every other; all lines have it."""
 KEYS = (
-    "experiment", "dataset", "method", "recipe", "encoder", "head", "shots", "sampler", "pool", "seed", "f1", "precision",
-    "recall", "tp", "fp", "fn", "seconds", "rounds", "device", "commit", "settings_hash",
+    *TELLING[:-1], "recipe", "f1", "precision", "recall", "tp", "fp", "fn", "seconds", "rounds", "device", "commit",
+    "settings_hash",
 )  # fmt: skip
 """The keys of a result line, in order."""
-TELLING = (
-    "experiment", "dataset", "method", "recipe", "encoder", "head", "shots", "sampler", "pool", "seed", "settings_hash",
-)  # fmt: skip
-"""Those that tell a cell from every other."""
-_NAMED = tuple(name for name in TELLING if name != "settings_hash")
-"""Those of them that a failure has too."""
-ALWAYS, ON_REQUEST = ("rounds", "reliability", "selection", "detection"), ("cases", "words")
-FINDINGS = (*ALWAYS, *ON_REQUEST)
-"""The kinds of lines that lie beside the results, in NAME.KIND.jsonl, of every cell or where a recipe asks for them; `findings`
-makes them."""
+FINDINGS = ("rounds", "reliability", "selection", "detection")
+"""The kinds of lines that lie beside the results, in NAME.KIND.jsonl; `findings` makes them."""
 FAILURES = "failures"
 """The kind of the lines of cells that failed."""
 STRATEGIES = ("none", "confidence", "certainty", "both")
@@ -46,8 +39,8 @@ class Results:
     """The lines of some experiments, and what was found in their cells. What is not scored on test is left out."""
 
     lines: Lines
-    findings: Mapping[str, Lines] = field(default_factory=dict)
-    failures: Lines = field(default_factory=list)
+    findings: Mapping[str, Lines]
+    failures: Lines
     """Of cells that failed and have not been done since."""
 
     @classmethod
@@ -63,35 +56,17 @@ class Results:
             if not path.is_file() and not path.with_suffix(f".{FAILURES}.jsonl").is_file():
                 way_out = "name a folder that `sequst experiment run` wrote, or a file of results"
                 raise UsageError(f"{path}: no such file; {way_out}")
-            here = _whole(path)
+            here = read_results(path)
+            done = {key_of(line) for line in here}
             lines += here
             for kind in FINDINGS:
-                findings[kind] += _findings_of(here, path, kind)
-            failures += _not_done_since(_beside(path, FAILURES), here)
-        return dataclasses.replace(cls.of(lines, **findings), failures=failures)
+                findings[kind] += [line for line in _beside(path, kind) if key_of(line) in done]
+            failures += [line for line in _beside(path, FAILURES) if key_of(line) not in done]
+        return cls.of(lines, failures, **findings)
 
     @classmethod
-    def of(cls, lines: Lines, **findings: Lines) -> Results:
-        return cls(_on_test(lines), {kind: _on_test(found) for kind, found in findings.items()})
-
-    def found(self, kind: str) -> Lines:
-        return self.findings.get(kind, [])
-
-
-def _whole(path: Path) -> Lines:
-    """The lines of results, each with all that such a line has."""
-    for number, line in _checked(path):
-        lacking = [name for name in KEYS if name not in line]
-        if lacking:
-            raise SequstError(f"{path}:{number}: no line of results, for it lacks {', '.join(lacking[:3])}; name another file")
-    return read_results(path)
-
-
-def _not_done_since(failures: Lines, lines: Lines) -> Lines:
-    """The last failure of every cell that is not among the lines; what failed has no settings of its own to tell."""
-    done = {tuple(line[name] for name in _NAMED) for line in lines}
-    last = {tuple(failure[name] for name in _NAMED): failure for failure in failures}
-    return [failure for key, failure in last.items() if key not in done]
+    def of(cls, lines: Lines, failures: Lines | None = None, **findings: Lines) -> Results:
+        return cls(_on_test(lines), {kind: _on_test(found) for kind, found in findings.items()}, failures or [])
 
 
 def _on_test(lines: Lines) -> Lines:
@@ -99,53 +74,35 @@ def _on_test(lines: Lines) -> Lines:
 
 
 def read_results(path: Path) -> Lines:
-    return [line for _, line in _checked(path)]
+    """The lines of a file, none where it is not there; one that is cut off is an error."""
+    lines = []
+    for number, line in _numbered(path):
+        if line is None:
+            raise SequstError(f"{path}:{number}: no line of results, perhaps cut off; delete it, and its cell runs again")
+        lines.append(line)
+    return lines
 
 
-def _checked(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in _lines(path):
-        if not isinstance(line, dict):
-            raise SequstError(f"{path}:{number}: no line of JSON, perhaps cut off; delete it, and its cell runs again")
-        yield number, line
+def _beside(results: Path, kind: str) -> Lines:
+    """The lines of a kind that lie beside the results. A cell that was cut off and run again has left some twice, of which the
+    last count; what is cut off itself is left out."""
+    lines = [line for _, line in _numbered(results.with_suffix(f".{kind}.jsonl")) if line is not None]
+    return list({(key_of(line), line.get("number")): line for line in lines}.values())
 
 
-def _lines(path: Path) -> Iterator[tuple[int, Any]]:
-    """Every line that is not blank with its number; None in place of what is no JSON."""
+def _numbered(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    """Every line that is not blank with its number; None in place of what is no line of results."""
     try:
         text = path.read_bytes().decode("utf-8", "replace") if path.is_file() else ""
     except OSError as error:
         raise SequstError(f"{path}: {error.strerror or error}") from None
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
+    for number, given in enumerate(text.split("\n"), 1):
+        if given.strip():
             try:
-                yield number, json.loads(line)
+                line = json.loads(given)
             except ValueError:
-                yield number, None
-
-
-def read_findings(results: Path, kind: str) -> Lines:
-    """The lines of a kind of finding that lie beside the results, of the cells that are in these: a cell that was cut off and
-    run again has left some twice, of which the last count."""
-    return _findings_of(read_results(results), results, kind)
-
-
-def _findings_of(lines: Lines, results: Path, kind: str) -> Lines:
-    done = {key_of(line) for line in lines}
-    found: dict[tuple[Any, ...], Lines] = {}
-    before = None
-    for line in _beside(results, kind):
-        key = key_of(line)
-        if key != before or line.get("number") == 0:  # the lines of a cell are written in one go
-            found[key] = []
-        found[key].append(line)
-        before = key
-    return [line for key, of_cell in found.items() if key in done for line in of_cell]
-
-
-def _beside(results: Path, kind: str) -> Lines:
-    """The lines of a kind that lie beside the results; what was cut off is left out, for its cell was not done."""
-    found = [line for _, line in _lines(results.with_suffix(f".{kind}.jsonl"))]
-    return [line for line in found if isinstance(line, dict) and all(name in line for name in _NAMED)]
+                line = None
+            yield number, line if isinstance(line, dict) and line.keys() >= set(TELLING) else None
 
 
 def append_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
