@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from sequst.corpus.formats.columns import SEPARATORS
 from sequst.corpus.formats.registry import Request
 from sequst.corpus.sentence import Offsets, Sentence, Source, require_text
 from sequst.corpus.tags import Span, spans, tags_of
@@ -55,7 +56,7 @@ class Annotated:
     id: str | int
     source: Source
     words: Offsets | None = None
-    """The tool's own words, where it has them; ours otherwise. White space is none."""
+    """The tool's own words, where it has them; ours otherwise."""
     misfits: tuple[Misfit, ...] = ()
     """What it has besides marks."""
     left_out: bool = False
@@ -80,8 +81,7 @@ def sentences_of(records: Iterable[Annotated | Sentence], request: Request) -> I
 
 def _sentence(record: Annotated, request: Request) -> Sentence | None:
     """The record with its tags, if they are wanted; None where it is left out."""
-    given = split_words(record.text) if record.words is None else record.words
-    offsets = tuple(place for place in given if record.words is None or record.text[slice(*place)].strip())
+    offsets = tuple(split_words(record.text)) if record.words is None else record.words
     words = tuple(record.text[start:end] for start, end in offsets)
     if request.tag_use == "ignored":
         return Sentence(words, None, record.id, record.source, record.text, offsets)
@@ -158,6 +158,15 @@ def _share(word: tuple[int, int], start: int, end: int) -> float:
 
 def _named(text: str, mark: Mark) -> str:
     return f"{mark.type} {shorten(text[mark.start : mark.end])}"
+
+
+def words_of(text: str, tokens: Iterable[tuple[int, int]]) -> Offsets:
+    """The tokens of a tool that are more than white space."""
+    words = tuple(place for place in tokens if text[slice(*place)].strip())
+    for start, end in words:
+        if SEPARATORS.search(text, start, end):
+            raise Malformed(f"token {shorten(text[start:end])}", "tokens without tabs and line ends in them")
+    return words
 
 
 def mark_of(text: str, start: Any, end: Any, type_: Any, source: Source | None = None) -> Mark:

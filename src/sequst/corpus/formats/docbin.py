@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sequst.corpus.formats.annotated import Annotated, Misfit, mark_of, marks_of, sentences_of
-from sequst.corpus.formats.columns import SEPARATORS
+from sequst.corpus.formats.annotated import Annotated, Misfit, mark_of, marks_of, sentences_of, words_of
 from sequst.corpus.formats.records import Ids, each, is_small
 from sequst.corpus.formats.registry import Request
 from sequst.corpus.sentence import Sentence, Source
-from sequst.errors import Malformed, shorten
+from sequst.errors import shorten
 from sequst.extras import needed
 from sequst.files import write_bytes
 
@@ -33,10 +32,7 @@ def read(request: Request) -> Iterator[Sentence]:
 
 def _annotated(doc: Any, number: int, place: Source, ids: Ids) -> Annotated:
     id_ = ids.of(doc.user_data.get("id"), number, place)
-    words = tuple((token.idx, token.idx + len(token.text)) for token in doc)
-    for token in doc:
-        if token.text.strip() and SEPARATORS.search(token.text):
-            raise Malformed(f"token {shorten(token.text)}", "tokens without tabs and line ends in them")
+    words = words_of(doc.text, [(token.idx, token.idx + len(token.text)) for token in doc])
     misfits = [
         Misfit(place, doc.text, f"{span.label_} {shorten(span.text)} of the span group {group}", "left out")
         for group, members in doc.spans.items()

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sequst.corpus.formats.annotated import marks_of
+from sequst.corpus.formats.annotated import marks_of, words_of
 from sequst.corpus.formats.answers import Given, Record, sentences_with_answers
-from sequst.corpus.formats.columns import SEPARATORS
 from sequst.corpus.formats.records import list_of, objects_in_lines, text_of
 from sequst.corpus.formats.registry import Request
 from sequst.corpus.sentence import Offsets, Sentence
@@ -27,8 +26,8 @@ def read(request: Request) -> Iterator[Sentence]:
 def _record(found: dict[str, Any], with_tags: bool) -> Record:
     text, meta, tokens, answer = text_of(found.get("text")), found.get("meta"), found.get("tokens"), found.get("answer")
     meta = meta if isinstance(meta, dict) else {}
-    words = None if tokens is None else _tokens(list_of(tokens, "tokens"), text)
-    record = Record(text, meta.get("id"), words)
+    places = None if tokens is None else _tokens(list_of(tokens, "tokens"), text)
+    record = Record(text, meta.get("id"), None if places is None else words_of(text, places))
     if not with_tags or (answer is None and found.get("spans") is None):
         return record
     if answer not in (None, "accept", *_LEFT_OUT):
@@ -37,7 +36,7 @@ def _record(found: dict[str, Any], with_tags: bool) -> Record:
         return replace(record, lost=[(_LEFT_OUT[answer], "the text is left out")], left_out=True)
     if answer is None and "score" in meta:  # as `task` writes what was predicted
         return replace(record, lost=[("predictions that nobody has looked at", "left out")])
-    given = [_given(item, words) for item in list_of(found.get("spans") or [], "spans")]
+    given = [_given(item, places) for item in list_of(found.get("spans") or [], "spans")]
     relations = list_of(found.get("relations") or [], "relations")
     return replace(record, answers=[given], lost=[("a relation", "left out")] * len(relations))
 
@@ -50,11 +49,8 @@ def _tokens(given: list[Any], text: str) -> Offsets:
         start, end = (token.get("start"), token.get("end")) if isinstance(token, dict) else (None, None)
         if type(start) is not int or type(end) is not int:
             raise Malformed(f"token {shorten(token)}", "tokens with text, start and end")
-        covered = text[start:end]
-        if not at <= start < end <= len(text) or covered != token.get("text"):
+        if not at <= start < end <= len(text) or text[start:end] != token.get("text"):
             raise Malformed(f"token {shorten(token)}", "tokens in order, as they stand in the text")
-        if covered.strip() and SEPARATORS.search(covered):
-            raise Malformed(f"token {shorten(token)}", "tokens without tabs and line ends in them")
         _require_blank(text[at:start])
         tokens.append((start, end))
         at = end
