@@ -145,24 +145,32 @@ def _tags(
     misfits = [Misfit(source or place, text, what, done) for what, done, source in lost]
     if not answers:
         return None, misfits
+    found, changed = _fit(text, answers[0], offsets, trim)
+    misfits += [Misfit(mark.source or place, text, what, done) for mark, what, done in changed]
+    return tags_of(found, len(offsets)), misfits
+
+
+def _fit(text: str, marks: Iterable[Mark], offsets: Offsets, trim: bool) -> tuple[list[Span], list[tuple[Mark, str, str]]]:
+    """(entities in words, none of which share one; every mark that did not fit, what it does, and what was done)."""
     changed: list[tuple[Mark, str, str]] = []
     fitting: list[tuple[Mark, Span]] = []
-    for mark in answers[0]:
+    for mark in marks:
         span, changes = _in_words(text, mark, offsets)
         changed += [(mark, what, done if trim else "dropped") for what, done in (changes if trim else changes[:1])]
         if span is not None and (trim or not changes):
             fitting.append((mark, span))
     # of two that overlap the one that comes first here is kept: the longer to trim, else the one that begins first
     fitting.sort(key=lambda item: (item[0].start - item[0].end if trim else item[1].start, item[0].start))
-    kept: list[tuple[Mark, Span]] = []
-    for mark, span in fitting:
-        other = next((m for m, s in kept if s.start < span.end and span.start < s.end), None)
+    kept: list[Span] = []
+    owners: dict[int, Mark] = {}  # of words
+    for mark, (type_, start, end) in fitting:
+        other = next((owners[word] for word in range(start, end) if word in owners), None)
         if other is None:
-            kept.append((mark, span))
+            kept.append(Span(type_, start, end))
+            owners.update(dict.fromkeys(range(start, end), mark))
         else:
             changed.append((mark, f"{_named(text, mark)} overlaps {_named(text, other)}", "dropped, the other is kept"))
-    misfits += [Misfit(mark.source or place, text, what, done) for mark, what, done in changed]
-    return tags_of((span for _, span in kept), len(offsets)), misfits
+    return kept, changed
 
 
 def _in_words(text: str, mark: Mark, offsets: Offsets) -> tuple[Span | None, list[tuple[str, str]]]:
