@@ -78,7 +78,7 @@ def test_malformed_files(tmp_path: Path, sequst: Callable[..., Any]) -> None:
         read_part(tmp_path, "snips", "train")
     done = sequst("benchmarks", "snips", "--data", tmp_path)
     assert done.returncode == 1
-    assert "seq.out:1: found 1 tags for 2 words" in done.stderr
+    assert "seq.out:1: found 2 words and 1 tags" in done.stderr
     (tmp_path / "multiwoz").mkdir()
     (tmp_path / "multiwoz" / "data.json").write_text("{}")
     assert "no valListFile.txt" in look_at(BENCHMARKS["multiwoz"], tmp_path)["problems"][0]

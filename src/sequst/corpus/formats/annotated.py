@@ -1,11 +1,19 @@
-"""Texts with marks on their characters, and how the marks become IOB2 tags of words; what does not fit is reported."""
+"""Texts with marks on their characters, and how the marks become IOB2 tags of words; what does not fit is reported.
+
+Offsets are code points, as Python counts, or UTF-16 code units, of which an emoji has two. Label Studio counted UTF-16 units
+until 2022 and counts code points since; doccano counts UTF-16 units in the browser unless a project is set to graphemes, and
+passes on the code points of what was uploaded. No file says which, so the offsets themselves decide. We write code points.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from sequst.corpus.formats.columns import SEPARATORS
+from sequst.corpus.formats.records import Ids, each, id_of
 from sequst.corpus.formats.registry import Request
 from sequst.corpus.sentence import Offsets, Sentence, Source, require_text
 from sequst.corpus.tags import Span, spans, tags_of
@@ -16,6 +24,7 @@ POLICIES = ("error", "drop", "trim")
 """What to do with what does not fit: nothing at all is written; it is dropped; or it is made to fit where it can be."""
 
 EXCERPT = 40
+LAST_OF_ONE_UNIT = "\uffff"
 _FITTING = (
     "what tags of words can hold: types without spaces, entities that begin and end with words and share none; "
     "`sequst convert --on-conflict` can drop or trim it"
@@ -23,15 +32,28 @@ _FITTING = (
 
 
 class Mark(NamedTuple):
-    """A type and the characters it was given to, end exclusive."""
+    """Characters, end exclusive, and their type, as a file gives them: `checked` tells whether they can be that."""
 
-    type: str
-    start: int
-    end: int
+    start: Any
+    end: Any
+    type: Any
+    said: str | None = None
+    """What the file says stands there, if it does."""
     source: Source | None = None
     """Where it is said, if in a file of its own."""
     pieces: int = 1
     """Of how many it is the longest."""
+
+    def has_numbers(self) -> bool:
+        return type(self.start) is int and type(self.end) is int
+
+
+class Lost(NamedTuple):
+    """What a record has besides marks, what is done with it, and where it is said, if in a file of its own."""
+
+    what: str
+    done: str = "left out"
+    source: Source | None = None
 
 
 class Misfit(NamedTuple):
@@ -46,49 +68,62 @@ class Misfit(NamedTuple):
         return f"{self.source}: {shorten(self.text, EXCERPT)}: {self.what}; {self.done}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Annotated:
-    """A text and the marks on it, or none where nobody has annotated it yet."""
+    """A text with the id that its file gives it, and what people said of it."""
 
     text: str
-    marks: Iterable[Mark] | None
-    id: str | int
-    source: Source
+    id: Any
     words: Offsets | None = None
-    """The tool's own words, where it has them; ours otherwise. White space is none."""
-    misfits: tuple[Misfit, ...] = ()
-    """What it has besides marks."""
+    """The tool's own words, where it has them; ours otherwise."""
+    answers: Sequence[Sequence[Mark]] = ()
+    """The marks of each answer; none where nobody has annotated it yet."""
+    lost: Sequence[Lost] = ()
     left_out: bool = False
-    """Whether the record as a whole is lost, and not only what `misfits` names."""
+    """Whether the text is lost too."""
+    called: str = "annotations"
+
+    def needs_units(self) -> bool:
+        """Whether some character has two UTF-16 code units."""
+        return not self.text.isascii() and max(self.text) > LAST_OF_ONE_UNIT
 
 
-def sentences_of(records: Iterable[Annotated | Sentence], request: Request) -> Iterator[Sentence]:
-    """The records as sentences. Under the policy `error` what does not fit is malformed, and its record left out."""
-    for record in records:
-        sentence = record if isinstance(record, Sentence) else _sentence(record, request)
+def sentences_of(
+    records: Iterable[tuple[Source, Annotated | Sentence]], request: Request, units_by: str = "", unique_ids: bool = True
+) -> Iterator[Sentence]:
+    """The records as sentences. Under the policy `error` what does not fit is malformed, and its record left out.
+
+    With `units_by`, what may count UTF-16 units, all are looked at before the first is given.
+    """
+    utf16 = False
+    if units_by and request.with_tags:
+        records = list(records)
+        utf16 = _counts_utf16([record for _, record in records if isinstance(record, Annotated)], units_by, request)
+    read = functools.partial(_sentence, request=request, ids=Ids() if unique_ids else None, utf16=utf16)
+    for place, sentence in each(records, read, request.report):
         if sentence is None:
             continue
-        assert sentence.source is not None
-        if not sentence.words and request.tag_use != "ignored":
-            request.report(sentence.source.problem("no words", "at least one word in a sentence"))
+        if not sentence.words and request.with_tags:
+            request.report(place.problem("no words", "at least one word in a sentence"))
         elif sentence.tags is None and request.tag_use == "required":
             excerpt = shorten(sentence.as_text()[0], EXCERPT)
-            request.report(sentence.source.problem(f"no tags for {excerpt}", "a sentence with tags, or spans that annotate it"))
+            request.report(place.problem(f"no tags for {excerpt}", "a sentence with tags, or spans that annotate it"))
         else:
             yield sentence
 
 
-def _sentence(record: Annotated, request: Request) -> Sentence | None:
+def _sentence(
+    record: Annotated | Sentence, number: int, place: Source, request: Request, ids: Ids | None, utf16: bool
+) -> Sentence | None:
     """The record with its tags, if they are wanted; None where it is left out."""
-    given = split_words(record.text) if record.words is None else record.words
-    offsets = tuple(place for place in given if record.words is None or record.text[slice(*place)].strip())
+    if isinstance(record, Sentence):
+        return record
+    id_ = id_of(record.id, number) if ids is None else ids.of(record.id, number, place)
+    offsets = tuple(split_words(record.text)) if record.words is None else record.words
     words = tuple(record.text[start:end] for start, end in offsets)
-    if request.tag_use == "ignored":
-        return Sentence(words, None, record.id, record.source, record.text, offsets)
-    tags, misfits = None, list(record.misfits)
-    if record.marks is not None and not record.left_out:
-        found, lost = _fit(record, record.marks, offsets, request.policy == "trim")
-        tags, misfits = tags_of(found, len(offsets)), [*misfits, *lost]
+    if not request.with_tags:
+        return Sentence(words, None, id_, place, record.text, offsets)
+    tags, misfits = _tags(record, place, offsets, request.policy == "trim", utf16)
     for misfit in misfits:
         if request.policy == "error":
             request.report(misfit.source.problem(f"{misfit.what} in {shorten(record.text, EXCERPT)}", _FITTING))
@@ -96,34 +131,46 @@ def _sentence(record: Annotated, request: Request) -> Sentence | None:
             request.lost(misfit)
     if record.left_out or (misfits and request.policy == "error"):
         return None
-    return Sentence(words, tags, record.id, record.source, record.text, offsets)
+    return Sentence(words, tags, id_, place, record.text, offsets)
 
 
-def _fit(record: Annotated, marks: Iterable[Mark], offsets: Offsets, trim: bool) -> tuple[list[Span], list[Misfit]]:
-    """(entities in words, none of which share one; what did not fit)."""
-    misfits: list[Misfit] = []
+def _tags(
+    record: Annotated, place: Source, offsets: Offsets, trim: bool, utf16: bool
+) -> tuple[tuple[str, ...] | None, list[Misfit]]:
+    """(tags of the first answer, or none; what does not fit)."""
+    text, lost = record.text, list(record.lost)
+    answers = [[checked(mark, text, utf16 and record.needs_units()) for mark in answer] for answer in record.answers]
+    if any(set(marks) != set(answers[0]) for marks in answers):
+        lost.append(Lost(f"{len(answers)} {record.called} that differ", "the first is kept"))
+    misfits = [Misfit(source or place, text, what, done) for what, done, source in lost]
+    if not answers:
+        return None, misfits
+    found, changed = _fit(text, answers[0], offsets, trim)
+    misfits += [Misfit(mark.source or place, text, what, done) for mark, what, done in changed]
+    return tags_of(found, len(offsets)), misfits
 
-    def lose(mark: Mark, what: str, done: str) -> None:
-        misfits.append(Misfit(mark.source or record.source, record.text, what, done))
 
+def _fit(text: str, marks: Iterable[Mark], offsets: Offsets, trim: bool) -> tuple[list[Span], list[tuple[Mark, str, str]]]:
+    """(entities in words, none of which share one; every mark that did not fit, what it does, and what was done)."""
+    changed: list[tuple[Mark, str, str]] = []
     fitting: list[tuple[Mark, Span]] = []
     for mark in marks:
-        span, changes = _in_words(record.text, mark, offsets)
-        for what, done in changes if trim else changes[:1]:
-            lose(mark, what, done if trim else "dropped")
+        span, changes = _in_words(text, mark, offsets)
+        changed += [(mark, what, done if trim else "dropped") for what, done in (changes if trim else changes[:1])]
         if span is not None and (trim or not changes):
             fitting.append((mark, span))
     # of two that overlap the one that comes first here is kept: the longer to trim, else the one that begins first
     fitting.sort(key=lambda item: (item[0].start - item[0].end if trim else item[1].start, item[0].start))
-    kept: list[tuple[Mark, Span]] = []
-    for mark, span in fitting:
-        other = next((m for m, s in kept if s.start < span.end and span.start < s.end), None)
+    kept: list[Span] = []
+    owners: dict[int, Mark] = {}  # of words
+    for mark, (type_, start, end) in fitting:
+        other = next((owners[word] for word in range(start, end) if word in owners), None)
         if other is None:
-            kept.append((mark, span))
+            kept.append(Span(type_, start, end))
+            owners.update(dict.fromkeys(range(start, end), mark))
         else:
-            what = f"{_named(record.text, mark)} overlaps {_named(record.text, other)}"
-            lose(mark, what, "dropped, the other is kept")
-    return sorted((span for _, span in kept), key=lambda span: span.start), misfits
+            changed.append((mark, f"{_named(text, mark)} overlaps {_named(text, other)}", "dropped, the other is kept"))
+    return kept, changed
 
 
 def _in_words(text: str, mark: Mark, offsets: Offsets) -> tuple[Span | None, list[tuple[str, str]]]:
@@ -160,19 +207,78 @@ def _named(text: str, mark: Mark) -> str:
     return f"{mark.type} {shorten(text[mark.start : mark.end])}"
 
 
-def mark_of(text: str, start: Any, end: Any, type_: Any, source: Source | None = None) -> Mark:
-    """A mark, if the values can be one: numbers within the text, one after the other, and a type."""
-    if type(start) is not int or type(end) is not int:
+def words_of(text: str, tokens: Iterable[tuple[int, int]]) -> Offsets:
+    """The tokens of a tool that are more than white space."""
+    words = tuple(place for place in tokens if text[slice(*place)].strip())
+    for start, end in words:
+        if SEPARATORS.search(text, start, end):
+            raise Malformed(f"token {shorten(text[start:end])}", "tokens without tabs and line ends in them")
+    return words
+
+
+def checked(mark: Mark, text: str, utf16: bool = False) -> Mark:
+    """The mark in code points, if it can be one: numbers within the text, one after the other, and a type."""
+    start, end, type_, said, *_ = mark
+    if not mark.has_numbers():
         raise Malformed(f"span {shorten(start)} to {shorten(end)}", "whole numbers, of characters from the start of the text")
+    if utf16:
+        places = _utf16_places(text)
+        if start not in places or end not in places:
+            past = max(start, end) > max(places)
+            found = f"span {start} to {end}" + ("" if past else ", which cuts a character")
+            raise Malformed(found, f"UTF-16 offsets from 0 to {max(places)}, of whole characters")
+        start, end = places[start], places[end]
     if not isinstance(type_, str) or not type_.strip():
         raise Malformed(f"{shorten(type_)} as the type of span {start} to {end}", "a string as type")
     require_text(type_)
     if not 0 <= start < end <= len(text):
         raise Malformed(f"span {start} to {end}", f"0 <= start < end <= {len(text)}, the length of the text")
-    return Mark(type_, start, end, source)
+    there = text[start:end]
+    if said is not None and said.replace("\\n", " ").split() != there.replace("\\n", " ").split():
+        raise Malformed(f"a region of {shorten(said)} where {shorten(there)} stands", "offsets of the text that it names")
+    return mark._replace(start=start, end=end, said=None)
+
+
+def _utf16_places(text: str) -> dict[int, int]:
+    """The code point at every UTF-16 offset; the middle of a character has none."""
+    places, at = {}, 0
+    for place, character in enumerate(text):
+        places[at] = place
+        at += 2 if character > LAST_OF_ONE_UNIT else 1
+    places[at] = len(text)
+    return places
+
+
+def _counts_utf16(records: list[Annotated], units_by: str, request: Request) -> bool:
+    """Whether UTF-16 units explain more of the offsets that differ than code points do; it is told where nothing tells."""
+    lead, differing = 0, 0
+    for record in filter(Annotated.needs_units, records):
+        places = _utf16_places(record.text)
+        for mark in (mark for answer in record.answers for mark in answer if mark.has_numbers()):
+            turned = mark._replace(start=places.get(mark.start, -1), end=places.get(mark.end, -1))
+            if turned != mark:
+                differing += 1
+                lead += _explains(record.text, turned) - _explains(record.text, mark)
+    name = request.source.name
+    if lead > 0:
+        request.remark(f"{name}: offsets count UTF-16 code units, as {units_by} do")
+    elif differing and lead == 0:
+        doubt = "offsets may count code points or UTF-16 code units, and nothing tells which"
+        request.remark(f"{name}: {doubt}; they are read as code points")
+    return lead > 0
+
+
+def _explains(text: str, mark: Mark) -> bool:
+    """Whether the text has at these places what the file says, or else whole words."""
+    if not 0 <= mark.start < mark.end <= len(text):
+        return False
+    if mark.said is not None:
+        return text[mark.start : mark.end] == mark.said
+    words = split_words(text)
+    return mark.start in {start for start, _ in words} and mark.end in {end for _, end in words}
 
 
 def marks_of(sentence: Sentence) -> tuple[str, list[Mark]]:
     """(the text of a sentence, its entities in characters)."""
     text, offsets = sentence.as_text()
-    return text, [Mark(type_, offsets[start][0], offsets[end - 1][1]) for type_, start, end in spans(sentence.tags or ())]
+    return text, [Mark(offsets[start][0], offsets[end - 1][1], type_) for type_, start, end in spans(sentence.tags or ())]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sequst.corpus.formats.annotated import marks_of
-from sequst.corpus.formats.answers import Given, Record, sentences_with_answers
-from sequst.corpus.formats.records import objects_in_list, the_text
+from sequst.corpus.formats.annotated import Annotated, Lost, Mark, marks_of, sentences_of
+from sequst.corpus.formats.records import each, objects_in_list, the_text
 from sequst.corpus.formats.registry import Request
 from sequst.corpus.sentence import Sentence
 from sequst.errors import Malformed, shorten
@@ -20,24 +20,25 @@ NOBODY = "00000000-0000-0000-0000-000000000000"
 
 def read(request: Request) -> Iterator[Sentence]:
     objects = objects_in_list(request, _SHAPES)
-    return sentences_with_answers(objects, _record, request, units_by="browsers")
+    read = functools.partial(_record, with_tags=request.with_tags)
+    return sentences_of(each(objects, read, request.report), request, units_by="browsers")
 
 
-def _record(found: dict[str, Any], with_tags: bool) -> Record:
-    lost: list[tuple[str, str]] = []
-    done: list[list[Given]] = []
+def _record(found: dict[str, Any], *_: Any, with_tags: bool) -> Annotated:
+    lost: list[Lost] = []
+    done: list[list[Mark]] = []
     for question, response in _responses(found) if with_tags else []:
         value = response["value"]
         if not isinstance(value, list) or not all(isinstance(item, dict) and "rank" not in item for item in value):
-            lost.append((f"an answer to the question {shorten(question)}, which is not of spans", "left out"))
+            lost.append(Lost(f"an answer to the question {shorten(question)}, which is not of spans"))
         elif response.get("status") in ("discarded", "draft"):
-            lost.append((f"a response that is {response['status']}", "left out"))
+            lost.append(Lost(f"a response that is {response['status']}"))
         else:
-            done.append([Given(item.get("start"), item.get("end"), item.get("label")) for item in value])
+            done.append([Mark(item.get("start"), item.get("end"), item.get("label")) for item in value])
     if not done and found.get("suggestions"):
-        lost.append(("suggestions that nobody has looked at", "left out"))
+        lost.append(Lost("suggestions that nobody has looked at"))
     text = the_text(found, "fields", _SHAPES)
-    return Record(text, found.get("id"), answers=done, lost=lost, called="responses")
+    return Annotated(text, found.get("id"), answers=done, lost=lost, called="responses")
 
 
 def _responses(record: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sequst.corpus.formats.annotated import Annotated, Mark, Misfit, mark_of, marks_of, sentences_of
+from sequst.corpus.formats.annotated import Annotated, Lost, Mark, checked, marks_of, sentences_of
 from sequst.corpus.formats.records import Ids, each
 from sequst.corpus.formats.registry import Request
 from sequst.corpus.sentence import LINE_BREAKS, Sentence, Source
@@ -28,7 +28,7 @@ def read(request: Request) -> Iterator[Sentence]:
     return sentences_of(_lines(request), request)
 
 
-def _lines(request: Request) -> Iterator[Annotated]:
+def _lines(request: Request) -> Iterator[tuple[Source, Annotated]]:
     path = request.source.path
     if not path.is_dir():
         beside = path.with_suffix(".txt")
@@ -63,30 +63,28 @@ def _text_of(path: Path, report: Report) -> str | None:
     return None
 
 
-def _document(path: Path, annotations: Path, name: str, request: Request) -> Iterator[Annotated]:
+def _document(path: Path, annotations: Path, name: str, request: Request) -> Iterator[tuple[Source, Annotated]]:
     """The lines of a text, each with the marks that lie on it; without a file of annotations nobody has annotated it."""
-    is_annotated = request.tag_use != "ignored" and annotations.is_file()
+    is_annotated = request.with_tags and annotations.is_file()
     text = _text_of(path, request.report)
     said = _text_of(annotations, request.report) if is_annotated else ""
     if text is None or said is None:
         return
     marks, lost = _marks(said, text, str(annotations), request.report)
-    lines: list[tuple[int, str, tuple[Mark, ...]]] = []
+    lines: list[tuple[int, str, list[Mark]]] = []
     at = 0
     for number, line in enumerate(text.split("\n"), 1):
         end = at + len(line)
-        here = tuple(m._replace(start=m.start - at, end=m.end - at) for m in marks if at <= m.start < end)
+        here = [mark._replace(start=mark.start - at, end=mark.end - at) for mark in marks if at <= mark.start < end]
         if line.strip():
             lines.append((number, line.removesuffix("\r"), here))
         else:
-            lost += [(m.source or Source(name, 1), f"{m.type} on a line of white space") for m in here]
+            lost += [Lost(f"{mark.type} on a line of white space", source=mark.source) for mark in here]
         at = end + 1
     for number, line, here in lines:
-        id_ = name if len(lines) == 1 else f"{name}-{number}"
-        misfits = tuple(Misfit(place, line, what, "left out") for place, what in lost)
+        id_ = _number(name if len(lines) == 1 else f"{name}-{number}")
+        yield Source(str(path), number), Annotated(line, id_, answers=[here] if is_annotated else [], lost=lost)
         lost = []  # they are of the document, and told with its first line
-        given = here if is_annotated else None
-        yield Annotated(line, given, _number(id_), Source(str(path), number), misfits=misfits)
 
 
 def _number(name: str) -> str | int:
@@ -94,21 +92,21 @@ def _number(name: str) -> str | int:
     return int(name) if name.isdecimal() and str(int(name)) == name else name
 
 
-def _marks(said: str, text: str, name: str, report: Report) -> tuple[list[Mark], list[tuple[Source, str]]]:
-    """(the marks on a text, everything else that annotations say and where)."""
-    lost: list[tuple[Source, str]] = []
+def _marks(said: str, text: str, name: str, report: Report) -> tuple[list[Mark], list[Lost]]:
+    """(the marks on a text, everything else that annotations say)."""
+    lost: list[Lost] = []
     ids = Ids()
 
     def mark(line: str, number: int, place: Source) -> Mark | None:
         if line[0] in _KINDS:
-            lost.append((place, f"{_KINDS[line[0]]}, {shorten(line)}"))
+            lost.append(Lost(f"{_KINDS[line[0]]}, {shorten(line)}", source=place))
             return None
         id_, found = _mark(line, text, place)
         ids.of(id_, number, place)
         return found
 
     rows = ((Source(name, n), line.removesuffix("\r")) for n, line in enumerate(said.split("\n"), 1) if line.strip())
-    return [found for found in each(rows, mark, report) if found is not None], lost
+    return [found for _, found in each(rows, mark, report) if found is not None], lost
 
 
 def _mark(line: str, text: str, source: Source) -> tuple[str, Mark]:
@@ -117,8 +115,8 @@ def _mark(line: str, text: str, source: Source) -> tuple[str, Mark]:
     if found is None:
         raise Malformed(shorten(line), "T1, a tab, TYPE START END, a tab and the text; or a relation, an event, a note")
     id_, type_, places, said = found.groups()
-    pieces = [tuple(map(int, piece.split())) for piece in places.split(";")]
-    marks = [mark_of(text, start, end, type_, source) for start, end in pieces]
+    pieces = [map(int, piece.split()) for piece in places.split(";")]
+    marks = [checked(Mark(start, end, type_, source=source), text) for start, end in pieces]
     covered = " ".join(text[mark.start : mark.end] for mark in marks).translate(LINE_BREAKS)
     if covered != said.translate(LINE_BREAKS):
         raise Malformed(f"{shorten(said)} at {places}, where the text has {shorten(covered)}", "the text that was annotated")

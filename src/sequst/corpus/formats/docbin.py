@@ -7,48 +7,44 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sequst.corpus.formats.annotated import Annotated, Misfit, mark_of, marks_of, sentences_of
-from sequst.corpus.formats.columns import SEPARATORS
-from sequst.corpus.formats.records import Ids, each, is_small
+from sequst.corpus.formats.annotated import Annotated, Lost, Mark, marks_of, sentences_of, words_of
+from sequst.corpus.formats.records import each, is_small, numbered
 from sequst.corpus.formats.registry import Request
 from sequst.corpus.sentence import Sentence, Source
-from sequst.errors import Malformed, shorten
+from sequst.errors import shorten
 from sequst.extras import needed
 from sequst.files import write_bytes
 
 
 def read(request: Request) -> Iterator[Sentence]:
     tokens, vocab = needed("spacy.tokens", "spacy"), needed("spacy.vocab", "spacy").Vocab()
-    name, ids = request.source.name, Ids()
     docs: list[Any] = []
     try:
         docs += tokens.DocBin().from_bytes(request.source.data(request.report)).get_docs(vocab)
     except Exception as error:  # damaged data ends in many kinds of error
         found = f"no DocBin ({type(error).__name__}: {shorten(str(error))})"
         expected = "a whole file of spaCy 3, as DocBin.to_disk writes it"
-        request.report(Source(name, 1, unit="record").problem(found, expected))
-    placed = ((Source(name, number, unit="record"), doc) for number, doc in enumerate(docs, 1))
-    return sentences_of(each(placed, functools.partial(_annotated, ids=ids), request.report), request)
+        request.report(Source(request.source.name, 1, unit="record").problem(found, expected))
+    read = functools.partial(_record, with_tags=request.with_tags)
+    return sentences_of(each(numbered(request.source, docs), read, request.report), request)
 
 
-def _annotated(doc: Any, number: int, place: Source, ids: Ids) -> Annotated:
-    id_ = ids.of(doc.user_data.get("id"), number, place)
-    words = tuple((token.idx, token.idx + len(token.text)) for token in doc)
-    for token in doc:
-        if token.text.strip() and SEPARATORS.search(token.text):
-            raise Malformed(f"token {shorten(token.text)}", "tokens without tabs and line ends in them")
-    misfits = [
-        Misfit(place, doc.text, f"{span.label_} {shorten(span.text)} of the span group {group}", "left out")
+def _record(doc: Any, *_: Any, with_tags: bool) -> Annotated:
+    id_, words = doc.user_data.get("id"), words_of(doc.text, [(token.idx, token.idx + len(token.text)) for token in doc])
+    if not with_tags:
+        return Annotated(doc.text, id_, words)
+    lost = [
+        Lost(f"{span.label_} {shorten(span.text)} of the span group {group}")
         for group, members in doc.spans.items()
         for span in members
     ]
     if not doc.has_annotation("ENT_IOB"):
-        return Annotated(doc.text, None, id_, place, words, tuple(misfits))
+        return Annotated(doc.text, id_, words, lost=lost)
     unknown = sum(not token.ent_iob_ for token in doc)
     if unknown:
-        misfits.append(Misfit(place, doc.text, f"{unknown} tokens whose entity is unknown", "read as no entity"))
-    marks = [mark_of(doc.text, entity.start_char, entity.end_char, entity.label_) for entity in doc.ents]
-    return Annotated(doc.text, marks, id_, place, words, tuple(misfits))
+        lost.append(Lost(f"{unknown} tokens whose entity is unknown", "read as no entity"))
+    marks = [Mark(entity.start_char, entity.end_char, entity.label_) for entity in doc.ents]
+    return Annotated(doc.text, id_, words, [marks], lost)
 
 
 def write(path: Path, sentences: Sequence[Sentence]) -> None:

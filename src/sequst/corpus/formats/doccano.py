@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sequst.corpus.formats.annotated import marks_of
-from sequst.corpus.formats.answers import Given, Record, sentences_with_answers
-from sequst.corpus.formats.records import list_of, objects_in_lines, text_of
+from sequst.corpus.formats.annotated import Annotated, Lost, Mark, marks_of, sentences_of
+from sequst.corpus.formats.records import each, list_of, objects_in_lines, text_of
 from sequst.corpus.formats.registry import LABEL_KEYS, Request
 from sequst.corpus.sentence import Sentence
 from sequst.errors import Malformed, shorten
@@ -15,25 +15,26 @@ from sequst.errors import Malformed, shorten
 
 def read(request: Request) -> Iterator[Sentence]:
     objects = objects_in_lines(request, '{"text": "...", "label": [[0, 5, "..."]]}')
-    return sentences_with_answers(objects, _record, request, units_by="browsers")
+    read = functools.partial(_record, with_tags=request.with_tags)
+    return sentences_of(each(objects, read, request.report), request, units_by="browsers")
 
 
-def _record(found: dict[str, Any], with_tags: bool) -> Record:
+def _record(found: dict[str, Any], *_: Any, with_tags: bool) -> Annotated:
     """All that is labelled, under whichever key; no answer where there is none of them."""
     text, id_ = text_of(found.get("text")), found.get("id")
     labelled = [found[key] for key in LABEL_KEYS if found.get(key) is not None]
     if not with_tags or not labelled:
-        return Record(text, id_)
-    items = [_given(item) for value in labelled for item in (value if isinstance(value, list) else [value])]
+        return Annotated(text, id_)
+    marks = [_mark(item) for value in labelled for item in (value if isinstance(value, list) else [value])]
     relations = list_of(found.get("relations") or [], "relations")
-    return Record(text, id_, answers=[items], lost=[("a relation", "left out")] * len(relations))
+    return Annotated(text, id_, answers=[marks], lost=[Lost("a relation")] * len(relations))
 
 
-def _given(item: Any) -> Given:
+def _mark(item: Any) -> Mark:
     if isinstance(item, list) and len(item) == 3:
-        return Given(*item)
+        return Mark(*item)
     if isinstance(item, dict) and "start_offset" in item:
-        return Given(item["start_offset"], item.get("end_offset"), item.get("label"))
+        return Mark(item["start_offset"], item.get("end_offset"), item.get("label"))
     expected = '[0, 5, "..."] or {"start_offset": 0, "end_offset": 5, "label": "..."}, of a project for sequence labeling'
     raise Malformed(f"label {shorten(item)}", expected)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sequst.corpus.formats.annotated import sentences_of
-from sequst.corpus.formats.records import each, id_of, is_small, words_with_tags
+from sequst.corpus.formats.records import each, id_of, is_small, numbered, words_with_tags
 from sequst.corpus.formats.registry import SAVED, Layout, Request, place_and_split
 from sequst.corpus.sentence import Sentence, Source
 from sequst.corpus.tags import types_of
@@ -30,12 +30,12 @@ def read(request: Request) -> Iterator[Sentence]:
     dataset = _load(request)
     if dataset is None:
         return
-    columns, name = dataset.column_names, request.source.name
+    columns = dataset.column_names
     word_column = next((column for column in WORD_COLUMNS if column in columns), None)
-    tag_columns = () if request.tag_use == "ignored" else TAG_COLUMNS
+    tag_columns = TAG_COLUMNS if request.with_tags else ()
     tag_column = next((column for column in tag_columns if column in columns), None)
     if word_column is None:
-        place = Source(name, 1, unit="record")
+        place = Source(request.source.name, 1, unit="record")
         request.report(place.problem(f"the columns {', '.join(columns)}", f"words in one of {', '.join(WORD_COLUMNS)}"))
         return
     names = [] if tag_column is None else _class_names(dataset.features[tag_column])
@@ -45,8 +45,7 @@ def read(request: Request) -> Iterator[Sentence]:
         tags = given and [names[tag] if isinstance(tag, int) and 0 <= tag < len(names) else tag for tag in given]
         return words_with_tags(row[word_column], tags, id_of(row.get("id"), number), place)
 
-    placed = ((Source(name, number, unit="record"), row) for number, row in enumerate(dataset, 1))
-    yield from sentences_of(each(placed, sentence, request.report), request)
+    yield from sentences_of(each(numbered(request.source, dataset), sentence, request.report), request)
 
 
 def _load(request: Request) -> Any:

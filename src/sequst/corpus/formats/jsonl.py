@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sequst.corpus.formats.annotated import Annotated, Mark, mark_of, marks_of, sentences_of
+from sequst.corpus.formats.annotated import Annotated, Mark, marks_of, sentences_of
 from sequst.corpus.formats.records import each, id_of, keys_of, list_of, objects_in_lines, text_of, words_with_tags
 from sequst.corpus.formats.registry import LABEL_KEYS, Request
 from sequst.corpus.sentence import Sentence, Source
@@ -20,35 +21,32 @@ _SHAPES = f'{{"words": [...], "tags": [...]}} or {{"text": "...", "spans": [{_SP
 
 def read(request: Request) -> Iterator[Sentence]:
     """Sentences with their tags as written (the scheme is turned later). Ids may come twice."""
-    with_tags = request.tag_use != "ignored"
-
-    def sentence(record: dict[str, Any], number: int, place: Source) -> Sentence | Annotated:
-        id_ = id_of(record.get("id"), number)
-        if "words" in record:
-            return words_with_tags(record["words"], record.get("tags") if with_tags else None, id_, place)
-        if "text" not in record:
-            raise Malformed(f"the keys {keys_of(record)}", _SHAPES)
-        text = text_of(record["text"])
-        return Annotated(text, _marks(record, text) if with_tags else None, id_, place)
-
-    return sentences_of(each(objects_in_lines(request, _SHAPES), sentence, request.report), request)
+    read = functools.partial(_record, with_tags=request.with_tags)
+    records = each(objects_in_lines(request, _SHAPES), read, request.report)
+    return sentences_of(records, request, unique_ids=False)
 
 
-def _marks(record: dict[str, Any], text: str) -> list[Mark] | None:
-    if record.get("spans") is not None:
-        return [_mark(item, text) for item in list_of(record["spans"], "spans")]
-    foreign = next((key for key in LABEL_KEYS if isinstance(record.get(key), list) and record[key]), None)
-    if foreign is not None and "spans" not in record:
+def _record(found: dict[str, Any], number: int, place: Source, with_tags: bool) -> Sentence | Annotated:
+    id_ = id_of(found.get("id"), number)
+    if "words" in found:
+        return words_with_tags(found["words"], found.get("tags") if with_tags else None, id_, place)
+    if "text" not in found:
+        raise Malformed(f"the keys {keys_of(found)}", _SHAPES)
+    text, given = text_of(found["text"]), found.get("spans")
+    if with_tags and given is not None:
+        return Annotated(text, id_, answers=[[_mark(item) for item in list_of(given, "spans")]])
+    foreign = next((key for key in LABEL_KEYS if isinstance(found.get(key), list) and found[key]), None)
+    if with_tags and foreign is not None and "spans" not in found:
         raise Malformed(f"the key {foreign}", "spans; or name the tool that wrote the file as its format, e.g. doccano")
-    return None
+    return Annotated(text, id_)
 
 
-def _mark(item: Any, text: str) -> Mark:
+def _mark(item: Any) -> Mark:
     """From {"start", "end", "type" or "label"} or [start, end, type]."""
     if isinstance(item, dict):
-        return mark_of(text, item.get("start"), item.get("end"), item.get("type", item.get("label")))
+        return Mark(item.get("start"), item.get("end"), item.get("type", item.get("label")))
     if isinstance(item, list) and len(item) == 3:
-        return mark_of(text, *item)
+        return Mark(*item)
     raise Malformed(f"span {shorten(item)}", _SPAN)
 
 

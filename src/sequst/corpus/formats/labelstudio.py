@@ -6,9 +6,8 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sequst.corpus.formats.annotated import marks_of
-from sequst.corpus.formats.answers import Given, Record, sentences_with_answers
-from sequst.corpus.formats.records import list_of, objects_in_list, the_text
+from sequst.corpus.formats.annotated import Annotated, Lost, Mark, marks_of, sentences_of
+from sequst.corpus.formats.records import each, list_of, objects_in_list, the_text
 from sequst.corpus.formats.registry import Request
 from sequst.corpus.sentence import Sentence
 from sequst.errors import Malformed, shorten
@@ -22,8 +21,8 @@ FROM_NAME, TO_NAME = "label", "text"
 def read(request: Request) -> Iterator[Sentence]:
     objects = list(objects_in_list(request, _SHAPES))
     by_data = _are_ids([task for _, task in objects])
-    record = functools.partial(_record, by_data=by_data)
-    return sentences_with_answers(objects, record, request, units_by="older versions of Label Studio")
+    read = functools.partial(_record, with_tags=request.with_tags, by_data=by_data)
+    return sentences_of(each(objects, read, request.report), request, units_by="older versions of Label Studio")
 
 
 def _are_ids(tasks: list[dict[str, Any]]) -> bool:
@@ -34,41 +33,41 @@ def _are_ids(tasks: list[dict[str, Any]]) -> bool:
     return len(set(given)) == len(given) or len(own) < len(tasks) or len(set(own)) < len(own)
 
 
-def _record(task: dict[str, Any], with_tags: bool, by_data: bool) -> Record:
+def _record(task: dict[str, Any], *_: Any, with_tags: bool, by_data: bool) -> Annotated:
     text = the_text(task, "data", _SHAPES)
     id_ = task["data"].get("id", task.get("id")) if by_data else task.get("id")
-    lost: list[tuple[str, str]] = []
-    done: list[list[Given]] = []
+    lost: list[Lost] = []
+    done: list[list[Mark]] = []
     name = "annotations" if "annotations" in task else "completions"  # as older versions call them
     for annotation in list_of(task.get(name) or [], name) if with_tags else []:
         if not isinstance(annotation, dict):
             raise Malformed(f"annotation {shorten(annotation)}", '{"result": [...]}')
         if annotation.get("was_cancelled"):
-            lost.append(("an annotation that was skipped", "left out"))
+            lost.append(Lost("an annotation that was skipped"))
         else:
-            regions = [_given(region, lost) for region in list_of(annotation.get("result"), "result")]
-            done.append([given for given in regions if given is not None])
+            regions = [_mark(region, lost) for region in list_of(annotation.get("result"), "result")]
+            done.append([mark for mark in regions if mark is not None])
     if not done and task.get("predictions"):
-        lost.append(("predictions that nobody has looked at", "left out"))
-    return Record(text, id_, answers=done, lost=lost)
+        lost.append(Lost("predictions that nobody has looked at"))
+    return Annotated(text, id_, answers=done, lost=lost)
 
 
-def _given(region: Any, lost: list[tuple[str, str]]) -> Given | None:
+def _mark(region: Any, lost: list[Lost]) -> Mark | None:
     """The span of a region; None where it is no span, which is added to what is lost."""
     if not isinstance(region, dict):
         raise Malformed(f"region {shorten(region)}", _REGION)
     kind = region.get("type")
     if kind != "labels":
-        lost.append(("a relation" if kind == "relation" else f"an answer of the type {shorten(kind)}", "left out"))
+        lost.append(Lost("a relation" if kind == "relation" else f"an answer of the type {shorten(kind)}"))
         return None
     value = region.get("value")
     labels = value.get("labels") if isinstance(value, dict) else None
     if not isinstance(value, dict) or not isinstance(labels, list) or not labels:
         raise Malformed(f"region {shorten(region)}", _REGION)
     if len(labels) > 1:
-        lost.append((f"a span of several types, {', '.join(map(str, labels))}", f"only {labels[0]} is kept"))
+        lost.append(Lost(f"a span of several types, {', '.join(map(str, labels))}", f"only {labels[0]} is kept"))
     said = value.get("text")
-    return Given(value.get("start"), value.get("end"), labels[0], said if isinstance(said, str) else None)
+    return Mark(value.get("start"), value.get("end"), labels[0], said if isinstance(said, str) else None)
 
 
 def task(sentence: Sentence, scores: Sequence[float] | None = None) -> dict[str, Any]:

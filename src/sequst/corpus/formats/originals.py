@@ -47,7 +47,7 @@ def read_parallel(words: Path, tags: Path, intents: Path | None = None) -> Read:
         return found
 
     rows = ((Source(str(tags), number), lines) for number, lines in enumerate(zip(*columns, strict=False), 1))
-    sentences = [found for found in each(rows, sentence, problems.append) if found.words]
+    sentences = [found for _, found in each(rows, sentence, problems.append) if found.words]
     return Read(sentences, sorted(problems, key=lambda problem: problem.line))
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sequst.corpus.formats.annotated import marks_of
-from sequst.corpus.formats.answers import Given, Record, sentences_with_answers
-from sequst.corpus.formats.columns import SEPARATORS
-from sequst.corpus.formats.records import list_of, objects_in_lines, text_of
+from sequst.corpus.formats.annotated import Annotated, Lost, Mark, marks_of, sentences_of, words_of
+from sequst.corpus.formats.records import each, list_of, objects_in_lines, text_of
 from sequst.corpus.formats.registry import Request
 from sequst.corpus.sentence import Offsets, Sentence
 from sequst.corpus.tags import spans
@@ -21,25 +20,26 @@ _LEFT_OUT = {"reject": "a rejected answer", "ignore": "an answer that was skippe
 
 def read(request: Request) -> Iterator[Sentence]:
     objects = objects_in_lines(request, f'{{"text": "...", "spans": [{_SPAN}], "answer": "accept"}}')
-    return sentences_with_answers(objects, _record, request)
+    read = functools.partial(_record, with_tags=request.with_tags)
+    return sentences_of(each(objects, read, request.report), request)
 
 
-def _record(found: dict[str, Any], with_tags: bool) -> Record:
+def _record(found: dict[str, Any], *_: Any, with_tags: bool) -> Annotated:
     text, meta, tokens, answer = text_of(found.get("text")), found.get("meta"), found.get("tokens"), found.get("answer")
     meta = meta if isinstance(meta, dict) else {}
-    words = None if tokens is None else _tokens(list_of(tokens, "tokens"), text)
-    record = Record(text, meta.get("id"), words)
+    places = None if tokens is None else _tokens(list_of(tokens, "tokens"), text)
+    record = Annotated(text, meta.get("id"), None if places is None else words_of(text, places))
     if not with_tags or (answer is None and found.get("spans") is None):
         return record
     if answer not in (None, "accept", *_LEFT_OUT):
         raise Malformed(f"answer {shorten(answer)}", f"one of accept, {', '.join(_LEFT_OUT)}")
     if answer in _LEFT_OUT:
-        return replace(record, lost=[(_LEFT_OUT[answer], "the text is left out")], left_out=True)
+        return replace(record, lost=[Lost(_LEFT_OUT[answer], "the text is left out")], left_out=True)
     if answer is None and "score" in meta:  # as `task` writes what was predicted
-        return replace(record, lost=[("predictions that nobody has looked at", "left out")])
-    given = [_given(item, words) for item in list_of(found.get("spans") or [], "spans")]
+        return replace(record, lost=[Lost("predictions that nobody has looked at")])
+    marks = [_mark(item, places) for item in list_of(found.get("spans") or [], "spans")]
     relations = list_of(found.get("relations") or [], "relations")
-    return replace(record, answers=[given], lost=[("a relation", "left out")] * len(relations))
+    return replace(record, answers=[marks], lost=[Lost("a relation")] * len(relations))
 
 
 def _tokens(given: list[Any], text: str) -> Offsets:
@@ -50,11 +50,8 @@ def _tokens(given: list[Any], text: str) -> Offsets:
         start, end = (token.get("start"), token.get("end")) if isinstance(token, dict) else (None, None)
         if type(start) is not int or type(end) is not int:
             raise Malformed(f"token {shorten(token)}", "tokens with text, start and end")
-        covered = text[start:end]
-        if not at <= start < end <= len(text) or covered != token.get("text"):
+        if not at <= start < end <= len(text) or text[start:end] != token.get("text"):
             raise Malformed(f"token {shorten(token)}", "tokens in order, as they stand in the text")
-        if covered.strip() and SEPARATORS.search(covered):
-            raise Malformed(f"token {shorten(token)}", "tokens without tabs and line ends in them")
         _require_blank(text[at:start])
         tokens.append((start, end))
         at = end
@@ -67,7 +64,7 @@ def _require_blank(between: str) -> None:
         raise Malformed(f"{shorten(between.strip())} in no token", "tokens for all of the text but white space")
 
 
-def _given(item: Any, tokens: Offsets | None) -> Given:
+def _mark(item: Any, tokens: Offsets | None) -> Mark:
     if not isinstance(item, dict):
         raise Malformed(f"span {shorten(item)}", _SPAN)
     start, end, first, last = (item.get(key) for key in ("start", "end", "token_start", "token_end"))
@@ -75,7 +72,7 @@ def _given(item: Any, tokens: Offsets | None) -> Given:
         if not 0 <= first <= last < len(tokens) or (tokens[first][0], tokens[last][1]) != (start, end):
             what = f"span {shorten(start)} to {shorten(end)} on tokens {first} to {last}"
             raise Malformed(what, "the same place in characters and tokens")
-    return Given(start, end, item.get("label"))
+    return Mark(start, end, item.get("label"))
 
 
 def task(sentence: Sentence, scores: Sequence[float] | None = None) -> dict[str, Any]:

@@ -11,27 +11,34 @@ from sequst.corpus.formats.registry import Request
 from sequst.corpus.sentence import Sentence, Source, require_text
 from sequst.corpus.tags import is_tag
 from sequst.errors import Malformed, shorten
-from sequst.inputs import Report
+from sequst.inputs import Input, Report
 
 T = TypeVar("T")
 Item = TypeVar("Item")
 
 
-def each(items: Iterable[tuple[Source, Item]], read: Callable[[Item, int, Source], T], report: Report) -> Iterator[T]:
-    """What `read` makes of every item, its number and its place; of one that is malformed the problem is reported."""
+def each(
+    items: Iterable[tuple[Source, Item]], read: Callable[[Item, int, Source], T], report: Report
+) -> Iterator[tuple[Source, T]]:
+    """Every place and what `read` makes of the item there and its number; of one that is malformed the problem is reported."""
     for number, (place, item) in enumerate(items, 1):
         try:
-            yield read(item, number, place)
+            yield place, read(item, number, place)
         except Malformed as bad:
             report(place.problem(bad.found, bad.expected))
+
+
+def numbered(source: Input, items: Iterable[T]) -> Iterator[tuple[Source, T]]:
+    """Items that are the records of a file."""
+    return ((Source(source.name, number, unit="record"), item) for number, item in enumerate(items, 1))
 
 
 def objects_in_lines(request: Request, shapes: str) -> Iterator[tuple[Source, dict[str, Any]]]:
     """(where it stands, the object) for every line that is not empty."""
 
-    def parse(line: str, _: int, place: Source) -> tuple[Source, dict[str, Any]]:
+    def parse(line: str, *_: Any) -> dict[str, Any]:
         try:
-            return place, _object(json.loads(line), shapes)
+            return _object(json.loads(line), shapes)
         except (ValueError, RecursionError) as error:
             raise Malformed(f"invalid JSON ({error})", f"one object a line, {shapes}") from None
 
@@ -53,8 +60,7 @@ def objects_in_list(request: Request, shapes: str) -> Iterator[tuple[Source, dic
     if not isinstance(records, list):
         request.report(Source(name, 1).problem(shorten(records), f"a list of {shapes}"))
         records = []
-    items = ((Source(name, number, unit="record"), record) for number, record in enumerate(records, 1))
-    return each(items, lambda record, _, place: (place, _object(record, shapes)), request.report)
+    return each(numbered(request.source, records), lambda record, *_: _object(record, shapes), request.report)
 
 
 def _object(value: Any, shapes: str) -> dict[str, Any]:

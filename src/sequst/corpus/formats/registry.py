@@ -97,6 +97,10 @@ class Request:
     lost: Callable[[Misfit], None] = lambda misfit: None
     """Takes what was dropped or trimmed."""
 
+    @property
+    def with_tags(self) -> bool:
+        return self.tag_use != "ignored"
+
 
 def place_and_split(path: str | Path) -> tuple[Path, str]:
     """NAME#SPLIT of a dataset taken apart; a path that is there is taken as it stands."""
