@@ -1,4 +1,4 @@
-"""A tagger with the manners of scikit-learn."""
+"""A tagger with the interface of scikit-learn."""
 
 from __future__ import annotations
 
