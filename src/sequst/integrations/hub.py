@@ -12,9 +12,9 @@ from sequst.tagger.save import FACTS
 def push_to_hub(
     folder: str | Path, name: str, *, private: bool = False, token: str | None = None, message: str = "A sequst tagger"
 ) -> str:
-    """Upload the folder of a model as NAME, e.g. `you/your-tagger`, which is made where it is not there; the page's address.
+    """Upload the folder of a model as NAME, e.g. `you/your-tagger`, and return the page's address.
 
-    The card says what the run's summary does: data, method, rounds, scores, calibration, the command. Read it before.
+    The repository is created where there is none. Read the model card first: it names the data, the scores and the command.
     """
     folder = Path(folder)
     if not (folder / FACTS).is_file():

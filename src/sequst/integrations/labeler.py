@@ -1,4 +1,4 @@
-"""A tagger with the manners of scikit-learn."""
+"""A tagger with the interface of scikit-learn."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sequst.api import Result, train
 from sequst.corpus.sentence import Sentence
@@ -19,15 +19,12 @@ from sequst.integrations.notebook import HtmlProgress, in_notebook
 from sequst.tagger.prediction import as_sentence, as_sentences
 from sequst.tagger.save import FACTS
 from sequst.tagger.tagger import Tagger
-from sequst.training.configure import from_dict, from_model, nested
+from sequst.training.configure import flatten, from_dict, from_model, nested
 from sequst.training.data import DataFile
 from sequst.training.progress import Progress
-from sequst.training.settings import to_dict
+from sequst.training.settings import Settings
 from sequst.training.sources import Source, read_tagged
 from sequst.uncertainty.predict import PASSES, annotate_with_uncertainty
-
-if TYPE_CHECKING:
-    from sequst.training.settings import Settings
 
 LABELLED = "a file, a list of Sentence with tags, or a list of (words, tags), e.g. (['Oslo'], ['B-place'])"
 UNLABELLED = "a file, or a list of texts, of lists of words or of Sentence"
@@ -100,10 +97,10 @@ class Labeler:
         `min_confidence` are left out; see `Tagger.load`."""
         tagger, path = Tagger.load(folder, device, min_confidence=min_confidence), Path(folder) / FACTS
         facts = read_json(path) if path.is_file() else {}
-        settings = to_dict(from_model(facts["settings"], f"settings in {path}")) if facts.get("settings") else {}
-        own = {name: settings.pop(name) for name in ("encoder", "method", "head", "seed") if name in settings}
-        settings.pop("device", None)
-        labeler = cls(**own, device=device, settings=settings or None)
+        settings, defaults = flatten(from_model(facts.get("settings", {}), f"settings in {path}")), flatten(Settings())
+        own = {name: settings.pop(name) for name in ("encoder", "method", "head", "seed", "device")} | {"device": device}
+        others = {name: value for name, value in settings.items() if value != defaults[name]}
+        labeler = cls(**own, settings=others or None)
         labeler._tagger, labeler._facts = tagger, facts
         return labeler
 

@@ -38,7 +38,7 @@ class HtmlProgress(Counted):
 
     def advance(self, steps: int = 1, **values: float) -> None:
         super().advance(steps, **values)
-        if time.monotonic() - self._drawn >= _EVERY:
+        if self._handle is not None and time.monotonic() - self._drawn >= _EVERY:
             self._drawn = time.monotonic()
             self._handle.update(self._html())
 

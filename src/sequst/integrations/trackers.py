@@ -1,4 +1,4 @@
-"""Runs in TensorBoard, Weights & Biases and MLflow, through Accelerate, which knows how to talk to each."""
+"""Runs in TensorBoard, Weights & Biases and MLflow, through Accelerate."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FAILED: dict[str, Callable[[Any], Any]] = {
     "wandb": lambda tracker: tracker.run.finish(exit_code=1),
     "mlflow": lambda tracker: needed("mlflow", "mlflow").end_run("FAILED"),
 }
-"""How a run that did not come to its end is told from one that did, where a tool knows the difference: Accelerate does not."""
+"""Ends a run as failed, for the tools that know the difference; Accelerate does not."""
 
 
 def make_tracker(name: str) -> AcceleratedTracker:
@@ -41,7 +41,7 @@ def make_tracker(name: str) -> AcceleratedTracker:
 
 
 class AcceleratedTracker(Tracker):
-    """One of Accelerate's trackers. The lines of a run are its steps, for the steps of each phase begin at 0 again."""
+    """One of Accelerate's trackers. Its step is the number of the line: the steps of each phase begin at 0 again."""
 
     def __init__(self, name: str, make: Callable[[Path], Any]) -> None:
         self._name, self._make = name, make
@@ -63,7 +63,7 @@ class AcceleratedTracker(Tracker):
         self._tracker = tracker
 
     def log(self, line: Mapping[str, Any]) -> None:
-        """The numbers of a line, under the name of its phase; where the tool fails it is left, and the run goes on."""
+        """The numbers of a line, under the name of its phase. A tool that fails is left, and the run goes on."""
         if self._tracker is None:
             return
         numbers = {

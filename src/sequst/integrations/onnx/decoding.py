@@ -1,4 +1,4 @@
-"""From the scores of words to their labels and how probable these are, as the heads of `sequst.tagger.heads` do it, in numpy.
+"""Labels and their probabilities from the scores of words, as in `sequst.tagger.heads`, in numpy: an export needs no torch.
 
 B rows of at most W words with C labels; words come first in a row and padding after them. Sums are in float64, which keeps
 enough digits for any window without the shifts that `sequst.tagger.crf` needs.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Transitions(NamedTuple):
-    """The scores of labels that follow one another, and of those at the two ends of a row."""
+    """The scores of transitions between labels, and of the labels at the two ends of a row."""
 
     between: Numbers  # (C, C) from a row's label to a column's
     start: Numbers  # (C,) where a row begins its sentence
@@ -33,7 +33,7 @@ class Transitions(NamedTuple):
 
     @classmethod
     def load(cls, path: Path, labels: int) -> Transitions:
-        """Of so many labels; an error where they are others."""
+        """From a file; an error where they are not those of so many labels."""
         found = load_file(path)
         scores = cls(*(found[name].astype(np.float64) for name in cls._fields))
         if [value.shape for value in scores] != [(labels, labels), (labels,), (labels,), (labels,)]:

@@ -1,4 +1,4 @@
-"""A tagger -> a folder for onnxruntime; with weights of eight bits where that is asked for."""
+"""Write a tagger as a folder for onnxruntime, in fp32 or with weights of eight bits."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _BOUND = "this model cannot be exported: its graph holds for the example alone f
 
 
 class _Scores(nn.Module):
-    """From the arrays of a batch to the scores of its words: what the graph is of."""
+    """What the graph computes: from the arrays of a batch the scores of its words."""
 
     def __init__(self, tagger: Tagger, like: Batch) -> None:
         super().__init__()
@@ -114,12 +114,11 @@ def _write_graph(tagger: Tagger, path: Path) -> None:
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """What torch and onnxruntime tell of their own affairs is not shown."""
+    """Without warnings of torch and onnxruntime, which are about their own affairs."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
-        with quiet(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quiet(), warnings.catch_warnings(action="ignore"):
             yield
     finally:
         logging.disable(before)
