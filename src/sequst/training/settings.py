@@ -111,8 +111,6 @@ class Gcr:
     """Weight in the student's loss, lambda in the paper. 0 = off."""
     samples: int = 3
     """Perturbations of each word, K in the paper."""
-    prior: float = 0.0
-    """Scale s of a prior N(1, s) that keeps the noise from collapsing. 0 = none, as in the paper."""
 
 
 @dataclass(frozen=True)
@@ -285,7 +283,7 @@ _POSITIVE |= {"epsilon", "paths", "teachers", "students", "layers", "hidden", "r
 _FRACTIONS = {"warmup", "dev_fraction", "hide"}
 _MAY_BE_ZERO = {"min_steps", "max_steps", "evaluations", "overlap", "checkpoint_seconds", "seed", "weight", "dev_shots"}
 _MAY_BE_ZERO |= {"last_layers", "power", "calibration_shift", "transitions", "capitals"}
-_ZERO_OR_FROM = {"tau": 1.0, "prior": 1e-3}
+_ZERO_OR_FROM = {"tau": 1.0}
 
 
 def _check_ranges(settings: Any, prefix: str = "") -> None:

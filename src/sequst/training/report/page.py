@@ -120,7 +120,7 @@ def _charts(history: Sequence[Mapping[str, Any]], metrics: Sequence[Mapping[str,
             "Noise of the consistency regulariser",
             line_chart([Series("mean \u03bc", _points(noise, "round", "gcr_mu")),
                         Series("mean \u03a3", _points(noise, "round", "gcr_sigma"))], "round", "mean"),
-            "\u03bc near 1 with \u03a3 near 0 is the collapse at which it regularises nothing; gcr.prior keeps it from there.",
+            "\u03bc near 1 with \u03a3 near 0 is the collapse at which it regularises nothing.",
         ),
     ]  # fmt: skip
     return [chart for chart in found if chart.drawing]
