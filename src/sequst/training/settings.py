@@ -137,8 +137,6 @@ class Cvt:
 class MetaSt:
     """Meta self-training."""
 
-    first_order: bool = False
-    """Weigh words by a difference of losses, not by exact slopes: cheaper on a CPU, an approximation."""
     rate: float = 0.01
     """Learning rate of the virtual step."""
     warmup: float = 0.3
