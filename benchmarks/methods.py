@@ -34,8 +34,7 @@ CONTENDERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "cvt, a labelled and an unlabelled step": ("cvt", "teacher", {}),
     "sst": ("sst", "student", {}),
     "sequst": ("sequst", "student", {}),
-    "metast, first order": ("metast", "student", {"metast": {"first_order": True, "warmup": 0.0}}),
-    "metast": ("metast", "student", {"metast": {"first_order": False, "warmup": 0.0}}),
+    "metast": ("metast", "student", {"metast": {"warmup": 0.0}}),
 }
 
 

@@ -151,7 +151,6 @@ def method_steps() -> str:
         ),
         "sst": ("`sst`, student", "", "1 and 1"),
         "sequst": ("`sequst`, student", "", "the same; its consistency term takes the head alone through K more"),
-        "metast, first order": ("`metast`, student, first order", "1 and 1 (the meta batch)", "2 and 1"),
         "metast": (
             "`metast`, student", "1 and 1 (the meta batch)", "1 and 3: the virtual step, its derivative, the real step",
         ),

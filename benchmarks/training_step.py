@@ -55,7 +55,7 @@ APART = 0.15
 
 
 def objective(width: int) -> PseudoLabelledWords:
-    return PseudoLabelledWords(WordLoss(tau=11.25), GaussianConsistency(width, weight=0.5, samples=3, prior=0.0))
+    return PseudoLabelledWords(WordLoss(tau=11.25), GaussianConsistency(width, weight=0.5, samples=3))
 
 
 def examples(tagger: Tagger, sentences: list[Any]) -> Examples:

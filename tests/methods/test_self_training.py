@@ -201,7 +201,7 @@ def test_the_consistency_term_draws_nothing_from_dropout(split: Split, tiny_enco
     tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-X", "I-X"], seed=1).train()
     tagger.head.dropout.p = 0.5
     batch = collate(tagger.splitter.windows([("one", "two", "three")]), [0], tagger.pad_id, [[0, 1, 2]])
-    part = GaussianConsistency(32, weight=1.0, samples=3, prior=0.0)
+    part = GaussianConsistency(32, weight=1.0, samples=3)
     torch.nn.init.zeros_(part.nets.scale.bias)
     hidden = tagger.hidden(batch)
     before = torch.get_rng_state()

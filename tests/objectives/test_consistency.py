@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from sequst.objectives.consistency import GaussianConsistency, GaussianNets, consistency, divergence, noise_prior, perturb
+from sequst.objectives.consistency import GaussianConsistency, GaussianNets, consistency, divergence, perturb
 from sequst.tagger.batches import Rows
 
 
@@ -131,24 +131,11 @@ class _Regularised(torch.nn.Module):
         return regularised(hidden, words, self.nets, 2, generator())
 
 
-def test_the_prior_is_zero_at_itself_and_grows_when_the_noise_collapses() -> None:
-    words = torch.ones(1, 1, dtype=torch.bool)
-    at = noise_prior(torch.ones(1, 1, 2), torch.full((1, 1, 2), 0.3), words, 0.3).item()
-    off = noise_prior(torch.full((1, 1, 2), 1.5), torch.full((1, 1, 2), 0.3), words, 0.3).item()
-    gone = noise_prior(torch.ones(1, 1, 2), torch.zeros(1, 1, 2), words, 0.3).item()
-    assert at == pytest.approx(0.0, abs=1e-6)
-    assert off == pytest.approx(0.5 * 0.25 / 0.09, rel=1e-4)
-    assert gone > 5
-
-
 def test_as_a_part_it_is_weighted_and_shows_its_noise() -> None:
     hidden = torch.randn(1, 3, 4)
     before = torch.get_rng_state()
-    part = GaussianConsistency(4, weight=0.5, samples=2, prior=0.0)
+    part = GaussianConsistency(4, weight=0.5, samples=2)
     assert torch.equal(torch.get_rng_state(), before)  # it draws nothing of what dropout draws from
     loss, values = part(hidden, WORDS, head, ROWS, generator())
     assert loss.item() == pytest.approx(0.5 * values["gcr"].item())
     assert set(values) == {"gcr", "gcr_mu", "gcr_sigma"}
-    with_prior, _ = GaussianConsistency(4, weight=0.5, samples=2, prior=0.3)(hidden, WORDS, head, ROWS, generator())
-    mean, scale = part.nets(hidden)
-    assert with_prior.item() == pytest.approx(loss.item() + 0.5 * noise_prior(mean, scale, WORDS, 0.3).item(), rel=1e-5)

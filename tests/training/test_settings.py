@@ -50,7 +50,6 @@ def test_later_wins(write: Write) -> None:
         ("selection.share=50", "must be above 0 and at most 1"),
         ("selection.share=0", "must be above 0 and at most 1"),
         ("robust.tau=0.5", "must be 0 or at least 1"),
-        ("gcr.prior=1e-30", "must be 0 or at least 0.001"),
         ("dev_fraction=1.5", "must be at least 0 and below 1"),
         ("precision=fp8", "must be one of auto, fp32, bf16"),
         ("teacher.epochs", "write it as name=value"),

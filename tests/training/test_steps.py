@@ -187,8 +187,8 @@ def encoder_of(kind: str, tiny_encoder: str, folder: Path) -> str:
     return str(folder)
 
 
-def student(width: int, prior: float = 0.0) -> PseudoLabelledWords:
-    noise = GaussianConsistency(width, weight=0.5, samples=2, prior=prior)
+def student(width: int) -> PseudoLabelledWords:
+    noise = GaussianConsistency(width, weight=0.5, samples=2)
     return PseudoLabelledWords(WordLoss(10.0, warmup=0.3), noise)
 
 
@@ -255,7 +255,7 @@ def test_replayed_steps_are_the_steps(
             fit(tagger, spec, accelerator, 7, Hooks(**hooks), state)
         return weights(tagger)
 
-    for make in (lambda width: LabelledWords(), student, functools.partial(student, prior=0.1)):
+    for make in (lambda width: LabelledWords(), student):
         saved: list[Any] = []
         plain = trained(make, recorded=False)
         assert not replays

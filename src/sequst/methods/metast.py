@@ -16,8 +16,7 @@ student is re-tuned at a tenth of the teacher's rate. Decided here, where the pa
 
 The slopes of all words at once are a second derivative, which fused attention and cuDNN's LSTM do not have, so that their
 plain forms take their place. Where the encoder has no second derivative, they come of a forward that carries how the losses
-change along the meta gradient, the same by other means (`worth_by_tangent`); with `metast.first_order` of a difference
-(`worth_by_difference`).
+change along the meta gradient, the same by other means (`worth_by_tangent`).
 """
 
 from __future__ import annotations
@@ -40,7 +39,6 @@ from sequst.objectives.reweighting import (
     decay_weights,
     normalised,
     slopes_of,
-    worth_by_difference,
     worth_by_tangent,
     worth_of_words,
 )  # fmt: skip
@@ -81,7 +79,6 @@ class MetaWeightedWords(Objective):
 
     def __init__(self, run: Run, labelled: Examples, seed: int) -> None:
         self._settings, self._labelled, self._seed = run.settings.metast, labelled, seed
-        self.needs_fp32 = self._settings.first_order and run.settings.precision == "auto"
         unknown = torch.full((len(labelled.windows),), torch.nan)
         # the losses of all labelled windows when they were last looked at, and the time before
         self._losses = self.nets = nn.ParameterDict({name: nn.Parameter(unknown.clone(), False) for name in ("before", "now")})
@@ -131,10 +128,7 @@ class MetaWeightedWords(Objective):
             with same_dropout(tagger, derive(self._seed, "masks", self._step)):
                 return call_with(tagger, at, lambda tagger: word_losses(tagger(batch), labels))
 
-        if self._settings.first_order:
-            losses = losses_at(parameters)
-            worth = worth_by_difference(losses, losses_at, parameters, meta_slopes, rate)
-        elif not tagger.encoder.has_second_derivative(batch):
+        if not tagger.encoder.has_second_derivative(batch):
             worth = worth_by_tangent(losses_at, selected, parameters, meta_slopes, rate)
             losses = losses_at(parameters)
         else:
@@ -142,7 +136,7 @@ class MetaWeightedWords(Objective):
                 losses = word_losses(tagger(batch), labels)
                 worth = worth_of_words(losses[selected], parameters, meta_slopes, rate)
             worth = torch.zeros_like(losses).masked_scatter(selected, worth)
-        return normalised(torch.where(selected, worth, 0.0)).detach(), losses
+        return normalised(worth).detach(), losses
 
     def _draw(self) -> list[int]:
         """The labelled windows of this step's meta batch."""

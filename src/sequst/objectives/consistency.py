@@ -68,29 +68,16 @@ def consistency(
     return total / samples, mu, sigma
 
 
-def noise_prior(mean: Tensor, scale: Tensor, words: Tensor, prior_scale: float) -> Tensor:
-    """KL of N(mu, Sigma^2) to N(1, s^2), the mean over marked words and features: keeps the noise from collapsing."""
-    variance = scale.pow(2).clamp(min=1e-12)
-    target = prior_scale**2
-    each = 0.5 * ((variance + (mean - 1).pow(2)) / target - 1 + torch.log(target / variance))
-    marked = words.unsqueeze(-1)
-    return torch.where(marked, each, 0.0).sum() / (words.sum().clamp(min=1) * mean.shape[-1])
-
-
 class GaussianConsistency:
     """The regulariser with its nets, as a part of a student's objective."""
 
-    def __init__(self, hidden: int, *, weight: float, samples: int, prior: float) -> None:
+    def __init__(self, hidden: int, *, weight: float, samples: int) -> None:
         self.nets = GaussianNets(hidden)
-        self._weight, self._samples, self._prior = weight, samples, prior
+        self._weight, self._samples = weight, samples
 
     def __call__(
         self, hidden: Tensor, words: Tensor, head: Head, rows: Rows, generator: torch.Generator
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """(lambda x R, what to record)."""
         loss, mu, sigma = consistency(hidden, words, self.nets, head, rows, self._samples, generator)
-        told = {"gcr": loss.detach(), "gcr_mu": mu, "gcr_sigma": sigma}
-        if self._prior > 0:
-            mean, scale = self.nets(hidden)
-            loss = loss + noise_prior(mean, scale, words, self._prior)
-        return self._weight * loss, told
+        return self._weight * loss, {"gcr": loss.detach(), "gcr_mu": mu, "gcr_sigma": sigma}

@@ -58,18 +58,6 @@ def worth_by_tangent(
     return torch.zeros_like(counted, dtype=torch.float32) if found is None else rate * torch.where(counted, found, 0.0)
 
 
-def worth_by_difference(
-    losses: Tensor, losses_at: Callable[[Parameters], Tensor], parameters: Parameters, meta_slopes: Slopes, rate: float
-) -> Tensor:
-    """As the losses are: how much that of each word falls when the meta loss is learnt for a step.
-
-    To the first order that is rate x dL/dtheta . dl/dtheta as well, but with the meta gradient at theta itself: no virtual
-    step, and no second derivative. At these parameters `losses_at` must give `losses`: no fresh dropout.
-    """
-    # what was moved asks for a gradient as `losses` did: without, other kernels might draw other masks
-    return (losses - losses_at(_moved(parameters, meta_slopes(parameters), rate))).detach()
-
-
 @torch.no_grad()
 def _moved(parameters: Parameters, slopes: Mapping[str, Tensor], rate: float) -> dict[str, Tensor]:
     """The parameters after a step down these slopes, as a new beginning."""

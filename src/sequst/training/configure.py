@@ -203,7 +203,8 @@ _FIXED = {
     "cvt.warmup": "0", "cvt.hidden": "128", "cvt.learning_rate": "1e-3", "metast.batch_size": "16", "metast.refresh": "50",
     "metast.smoothing": "0.01", "metast.retune": "0.1", "bilstm.word_size": "50", "bilstm.character_size": "25",
     "bilstm.filters": "50", "bilstm.dropout": "0.33", "bilstm.rate": "20", "adaptation.min_steps": "0",
-    "adaptation.hide": "0.15",    "adaptation.max_steps": "no limit", "adaptation.evaluations": "none",
+    "adaptation.hide": "0.15", "adaptation.max_steps": "no limit", "adaptation.evaluations": "none", "gcr.prior": "0",
+    "metast.first_order": "false",
 }  # fmt: skip
 
 

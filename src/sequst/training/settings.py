@@ -111,8 +111,6 @@ class Gcr:
     """Weight in the student's loss, lambda in the paper. 0 = off."""
     samples: int = 3
     """Perturbations of each word, K in the paper."""
-    prior: float = 0.0
-    """Scale s of a prior N(1, s) that keeps the noise from collapsing. 0 = none, as in the paper."""
 
 
 @dataclass(frozen=True)
@@ -139,8 +137,6 @@ class Cvt:
 class MetaSt:
     """Meta self-training."""
 
-    first_order: bool = False
-    """Weigh words by a difference of losses, not by exact slopes: cheaper on a CPU, an approximation."""
     rate: float = 0.01
     """Learning rate of the virtual step."""
     warmup: float = 0.3
@@ -279,7 +275,7 @@ _POSITIVE |= {"epsilon", "paths", "teachers", "students", "layers", "hidden", "r
 _FRACTIONS = {"warmup", "dev_fraction", "hide"}
 _MAY_BE_ZERO = {"min_steps", "max_steps", "evaluations", "overlap", "checkpoint_seconds", "seed", "weight", "dev_shots"}
 _MAY_BE_ZERO |= {"last_layers", "power", "calibration_shift", "transitions", "capitals"}
-_ZERO_OR_FROM = {"tau": 1.0, "prior": 1e-3}
+_ZERO_OR_FROM = {"tau": 1.0}
 
 
 def _check_ranges(settings: Any, prefix: str = "") -> None:

@@ -109,7 +109,7 @@ def objectives_agree(device: str, tau: float, warmup: float, weighs: bool) -> No
         head=head, hidden=lambda batch: hidden * 1.0,
         loss=lambda batch: head.loss(head.raw_scores(hidden), batch.labels, batch.rows),
     )  # fmt: skip
-    noise = plain.GaussianConsistency(width, weight=0.5, samples=2, prior=0.0)
+    noise = plain.GaussianConsistency(width, weight=0.5, samples=2)
     noise.nets = random_nets(width).to(device)
     found = []
     for run in (plainly, lambda function, *given: function(*given)):
