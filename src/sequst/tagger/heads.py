@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from sequst.errors import UsageError
-from sequst.tagger.accel.losses import loss_kernels
+from sequst.tagger.accel.available import loss_kernels
 from sequst.tagger.batches import IGNORED, Rows
 from sequst.tagger.crf import FORBIDDEN, Chain, iob2_constraints, log_marginals, log_normaliser, viterbi
 from sequst.tagger.prediction import NO_RAW_TAGS

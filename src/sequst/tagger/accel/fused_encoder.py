@@ -8,15 +8,16 @@ it is tested against autograd's. Other architectures and longer rows go through 
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sequst.tagger.accel.kernels import LONGEST, Normed, Site, TrainingKernels
-from sequst.tagger.accel.kernels.available import fused_kernels
-from sequst.tagger.accel.layers import Layer, Layers
+from sequst.tagger.accel.available import encoder_kernels
+from sequst.tagger.accel.kernels import LONGEST, Drop, Normed
+from sequst.tagger.accel.layers import Layer, Layers, joined
 from sequst.tagger.batches import Batch
 from sequst.tagger.encoders.base import Encoder
 
@@ -47,15 +48,15 @@ class _Prepared(NamedTuple):
     output: _Product
     up: _Product
     down: _Product
-    attention_site: Site
-    first_site: Site
-    second_site: Site
+    attention_drop: Drop
+    first_drop: Drop
+    second_drop: Drop
 
 
 class _Common(NamedTuple):
     """What all layers of a forward share."""
 
-    kernels: TrainingKernels
+    kernels: ModuleType
     heads: int
     sizes: Tensor  # (B,)
     keys: Tensor  # (2,)
@@ -68,7 +69,7 @@ class FusedEncoder:
     """The forward of one encoder while it is trained, used within this context. It computes with copies of the weights, which
     must be refreshed after an update; tensors that stand in the place of the weights are noticed by themselves."""
 
-    def __init__(self, encoder: Encoder, known: Layers, kernels: TrainingKernels, dtype: torch.dtype) -> None:
+    def __init__(self, encoder: Encoder, known: Layers, kernels: ModuleType, dtype: torch.dtype) -> None:
         self._encoder, self._known, self._kernels, self._dtype = encoder, known, kernels, dtype
         self.copies: dict[Tensor, Tensor] = {}
         """In the precision of the products, of each weight that takes part in one."""
@@ -88,8 +89,8 @@ class FusedEncoder:
         known = Layers.of(encoder)
         if known is None or known.base.device.type != "cuda" or not known.gelu or not hasattr(torch.ops.aten.bmm, "dtype"):
             return None
-        kernels = fused_kernels(known, dtype)
-        return None if kernels is None else cls(encoder, known, kernels.training, dtype)
+        kernels = encoder_kernels("training", known, dtype)
+        return None if kernels is None else cls(encoder, known, kernels, dtype)
 
     def takes(self, batch: Batch) -> bool:
         """Whether it is this forward's to do: rows that are short enough, gradients that are asked for, in this precision."""
@@ -130,26 +131,18 @@ class FusedEncoder:
         return states.view(embedded.shape)  # type: ignore[no-any-return]
 
     def _prepared(self, layer: Layer, number: int) -> _Prepared:
-        attention, first, second = (
-            Site(dropout.p, 3 * number + i)
-            for i, dropout in enumerate((layer.attention_dropout, layer.first_dropout, layer.second_dropout))
-        )
-        return _Prepared(
-            layer, self._product(layer.query, layer.key, layer.value), self._product(layer.output), self._product(layer.up),
-            self._product(layer.down), attention, first, second,
-        )  # fmt: skip
+        dropouts = layer.attention_dropout, layer.first_dropout, layer.second_dropout
+        attention, first, second = (Drop.of_training(dropout.p, 3 * number + i) for i, dropout in enumerate(dropouts))
+        qkv, output, up, down = map(self._product, layer.products)
+        return _Prepared(layer, qkv, output, up, down, attention, first, second)
 
-    def _product(self, *parts: nn.Linear) -> _Product:
+    def _product(self, parts: list[nn.Linear]) -> _Product:
         """The weights of some layers side by side."""
-        weight = torch.cat([part.weight.detach() for part in parts]).to(self._dtype)
-        bias = torch.cat([part.bias.detach() for part in parts]).to(self._dtype)
-        at = 0
-        for part in parts:
-            rows = slice(at, at + part.out_features)
-            self.copies |= {part.weight: weight[rows], part.bias: bias[rows]}
-            at += part.out_features
+        product = _Product(*joined(parts, self._dtype))
+        for part, weight, bias in zip(parts, product.weight.chunk(len(parts)), product.bias.chunk(len(parts)), strict=True):
+            self.copies |= {part.weight: weight, part.bias: bias}
         self._copied += parts
-        return _Product(weight, bias)
+        return product
 
 
 def _both(part: nn.Linear | nn.LayerNorm) -> tuple[Tensor, Tensor]:
@@ -186,11 +179,11 @@ class _Stack(torch.autograd.Function):
         kept = []
         for layer, qkv, inner in zip(layers, qkvs, inners, strict=True):
             layer.qkv(states, qkv)
-            seen = kernels.attention(qkv, common.sizes, common.heads, bias, keys, layer.attention_site)
-            first = kernels.add_norm(layer.output(seen), states, layer.known.first_norm, keys, layer.first_site, dtype)
+            seen = kernels.attention(qkv, common.sizes, common.heads, bias, keys, layer.attention_drop)
+            first = kernels.add_norm(layer.output(seen), states, layer.known.first_norm, keys, layer.first_drop, dtype)
             active = F.gelu(layer.up(first.out, inner))
             last = torch.float32 if layer is layers[-1] else dtype
-            second = kernels.add_norm(layer.down(active), first.out, layer.known.second_norm, keys, layer.second_site, last)
+            second = kernels.add_norm(layer.down(active), first.out, layer.known.second_norm, keys, layer.second_drop, last)
             kept.append(_Kept(states, qkv, seen, first, inner, active, second._replace(out=first.out)))
             states = second.out
         ctx.layers, ctx.common, ctx.bias, ctx.kept, ctx.qkvs, ctx.inners = layers, common, bias, kept, qkvs, inners
@@ -210,12 +203,12 @@ class _Stack(torch.autograd.Function):
         sums: list[Tensor] = []
         for number in reversed(range(len(layers))):
             layer, kept = layers[number], ctx.kept.pop()
-            after = kernels.add_norm_back(out.contiguous(), kept.second, layer.known.second_norm, keys, layer.second_site)
+            after = kernels.add_norm_back(out.contiguous(), kept.second, layer.known.second_norm, keys, layer.second_drop)
             of_inner = torch.ops.aten.gelu_backward(layer.down.back(after.change), kept.inner, grad_input=kept.inner)
             to_first = layer.up.back(of_inner, after.to)
-            between = kernels.add_norm_back(to_first, kept.first, layer.known.first_norm, keys, layer.first_site)
+            between = kernels.add_norm_back(to_first, kept.first, layer.known.first_norm, keys, layer.first_drop)
             of_qkv = kernels.attention_back(
-                layer.output.back(between.change), kept.qkv, common.sizes, common.heads, ctx.bias, keys, layer.attention_site,
+                layer.output.back(between.change), kept.qkv, common.sizes, common.heads, ctx.bias, keys, layer.attention_drop,
                 None if of_scores is None else of_scores[number],
             )  # fmt: skip
             out = layer.qkv.back(of_qkv, between.to)
@@ -249,18 +242,18 @@ class _Stack(torch.autograd.Function):
         for layer, kept, change in zip(layers, ctx.kept, changes, strict=True):
             of_qkv = layer.qkv.along(kept.states, along, change.qkv)
             of_seen = kernels.attention_along(
-                of_qkv, kept.qkv, common.sizes, common.heads, ctx.bias, of_bias, keys, layer.attention_site
+                of_qkv, kept.qkv, common.sizes, common.heads, ctx.bias, of_bias, keys, layer.attention_drop
             )
             of_output = layer.output.along(kept.seen, of_seen, change.output)
             first = kernels.add_norm_along(
-                of_output, along, kept.first, layer.known.first_norm, change.first, keys, layer.first_site, dtype
+                of_output, along, kept.first, layer.known.first_norm, change.first, keys, layer.first_drop, dtype
             )
             of_inner = layer.up.along(kept.first.out, first, change.up)
             of_active = torch.ops.aten.gelu_backward(of_inner, kept.inner)
             of_down = layer.down.along(kept.active, of_active, change.down)
             last = torch.float32 if layer is layers[-1] else dtype
             along = kernels.add_norm_along(
-                of_down, first, kept.second, layer.known.second_norm, change.second, keys, layer.second_site, last
+                of_down, first, kept.second, layer.known.second_norm, change.second, keys, layer.second_drop, last
             )
         return along
 
