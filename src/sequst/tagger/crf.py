@@ -110,10 +110,9 @@ def log_marginals(chain: Chain) -> Tensor:
     return torch.where(chain.mask.unsqueeze(-1), torch.log_softmax(scores, -1), 0.0)
 
 
-def viterbi(chain: Chain) -> tuple[Tensor, Tensor]:
-    """(the best path (B, L), its score (B,)); 0 beyond the words."""
-    paths, scores = k_best(chain, 1)
-    return paths[:, 0], scores[:, 0]
+def viterbi(chain: Chain) -> Tensor:
+    """The best path (B, L); 0 beyond the words."""
+    return k_best(chain, 1)[0][:, 0]
 
 
 @torch.no_grad()

@@ -69,8 +69,7 @@ class Head(nn.Module):
             self.scale.fill_(1.0 / spread)
 
     def scores(self, hidden: Tensor, dropout: bool = True) -> Tensor:
-        """Hidden states (..., H) -> scores of the tags (..., C). Predictions that are to be compared with one another go
-        without dropout, whatever the mode."""
+        """Hidden states (..., H) -> scores of the tags (..., C), without dropout where predictions are to be compared."""
         return self.raw_scores(hidden, dropout).float()
 
     def raw_scores(self, hidden: Tensor, dropout: bool = True) -> Tensor:
@@ -193,7 +192,7 @@ class SoftmaxHead(Head):
             return Decoded(log_probs.argmax(-1), log_probs)
         chain = self.chain(log_probs, rows)
         start = torch.where(rows.opens.unsqueeze(-1), self.forbidden_start, 0.0)  # see CrfHead.chain
-        return Decoded(viterbi(chain._replace(transitions=self.links, start=start))[0], log_probs)
+        return Decoded(viterbi(chain._replace(transitions=self.links, start=start)), log_probs)
 
     def loss(self, scores: Tensor, labels: Tensor, rows: Rows) -> Tensor:
         """Cross-entropy."""
@@ -207,24 +206,21 @@ class SoftmaxHead(Head):
 
 
 class CrfHead(Head):
-    """A linear chain over the words of a window: probabilities are marginals, tags the best path.
-
-    With `constrained` what IOB2 does not allow within a window has probability 0.
-    """
+    """A linear chain over the words of a window: probabilities are marginals, tags the best path, and what IOB2 does not allow
+    within a window has probability 0."""
 
     kind = "crf"
     forbidden: Tensor
     forbidden_start: Tensor
 
-    def __init__(self, hidden: int, labels: list[str], dropout: float, seed: int = 0, constrained: bool = True) -> None:
+    def __init__(self, hidden: int, labels: list[str], dropout: float, seed: int = 0) -> None:
         super().__init__(hidden, len(labels), dropout, seed)
-        self.constrained = constrained
         self.transitions = nn.Parameter(torch.zeros(len(labels), len(labels)))
         self.start = nn.Parameter(torch.zeros(len(labels)))
         self.end = nn.Parameter(torch.zeros(len(labels)))
         transitions, start = iob2_constraints(labels)
-        self.register_buffer("forbidden", transitions if constrained else torch.zeros_like(transitions), persistent=False)
-        self.register_buffer("forbidden_start", start if constrained else torch.zeros_like(start), persistent=False)
+        self.register_buffer("forbidden", transitions, persistent=False)
+        self.register_buffer("forbidden_start", start, persistent=False)
 
     def take_raw_tags(self) -> None:
         raise UsageError(NO_RAW_TAGS)
@@ -236,14 +232,13 @@ class CrfHead(Head):
 
     def log_probs(self, scores: Tensor, rows: Rows) -> Tensor:
         """Forward-backward marginals."""
-        copies = scores.shape[:-3].numel()
-        each = rows.repeated(copies)
+        each = rows.repeated(scores.shape[:-3].numel())
         return log_marginals(self.chain(scores.flatten(0, -3), each)).view(scores.shape)
 
     def decode(self, scores: Tensor, rows: Rows) -> Decoded:
         """The best path, and the marginals of its tags."""
         chain = self.chain(self.seen(scores, rows), rows)
-        return Decoded(viterbi(chain)[0], log_marginals(chain))
+        return Decoded(viterbi(chain), log_marginals(chain))
 
     def loss(self, scores: Tensor, labels: Tensor, rows: Rows) -> Tensor:
         """The negative log likelihood of the labels, a mean over labelled words.

@@ -88,6 +88,6 @@ def best_valid(beliefs: Beliefs, names: Sequence[str], weights: Mapping[str, flo
         places = (starts[:-1][some, None] + np.arange(inside.shape[1]))[inside]
         emissions = torch.zeros(*inside.shape, len(names))
         emissions[torch.from_numpy(inside)] = torch.from_numpy(np.log(np.maximum(probabilities[places], tiny)))
-        path, _ = viterbi(Chain(emissions, torch.from_numpy(inside), transitions, start, end))
+        path = viterbi(Chain(emissions, torch.from_numpy(inside), transitions, start, end))
         labels[places] = path[torch.from_numpy(inside)].numpy()
     return labels

@@ -9,6 +9,7 @@ ones begin at 0, so that a word which was never learnt from is like an unknown o
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from sequst.files import read_json, write_json
 from sequst.tagger.batches import Batch
 from sequst.tagger.encoders.base import Encoder
 from sequst.tagger.encoders.shape import BILSTM, SHAPE, BiLstmShape
+from sequst.tagger.encoders.vectors import load_vectors
 from sequst.tagger.encoders.vocabulary import UNKNOWN, UNKNOWN_CHARACTER, Vocabulary, WordSplitter
 from sequst.tagger.windows import Splitter
 
@@ -62,6 +64,15 @@ class BiLstm(Encoder):
             for name, bias in self.layers.named_parameters():
                 if "bias_ih" in name:  # gates in the order input, forget, cell, output: remember at first
                     bias[shape.hidden : 2 * shape.hidden] = 1.0
+
+    @classmethod
+    def new(cls, text: Iterable[Sequence[str]], shape: BiLstmShape, seed: int) -> BiLstm:
+        """One that has learnt nothing yet, with the words and characters of the text."""
+        vectors = load_vectors(shape.vectors) if shape.vectors else None
+        vocabulary = Vocabulary.of(text, vectors.words if vectors is not None else ())
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return cls(shape, vocabulary, None if vectors is None else vectors.table)
 
     def splitter(self, max_length: int, overlap: int) -> Splitter:
         """`max_length` and `overlap` count words here."""
