@@ -121,7 +121,7 @@ def _load_bilstm(folder: Path, facts: dict[str, Any]) -> tuple[Encoder, nn.Linea
 
 
 _PARTS = {Transformer.kind: _load_transformer, BILSTM: _load_bilstm}
-_DEFAULTS = {
+_DEFAULTS: dict[str, Any] = {
     "architecture": Transformer.kind,
     "head": "softmax",
     "valid": False,
@@ -133,7 +133,7 @@ _DEFAULTS = {
     "entity_calibration": {},
 }
 """What a folder that another tool has made does not say."""
-_READERS: dict[str, Callable[[Any], Any]] = {
+_READERS: dict[str, Callable[..., Any]] = {
     "transitions": transitions.checked,
     "capitals": capitals.checked,
     "entity_calibration": EntityCalibration.from_dict,
@@ -150,7 +150,7 @@ def _facts(folder: Path) -> dict[str, Any]:
     found = read_json(path) if path.is_file() else {}
     if not isinstance(found, dict):
         raise SequstError(f"{path}: not what sequst writes")
-    facts = {**_DEFAULTS, **{_RENAMED.get(name, name): value for name, value in found.items()}}
+    facts: dict[str, Any] = _DEFAULTS | {_RENAMED.get(name, name): value for name, value in found.items()}
     for name, default in _DEFAULTS.items():
         if type(facts[name]) is not type(default):
             raise _unlike(path, f"found {name} {shorten(facts[name])}, expected one like {default!r}")
