@@ -150,7 +150,7 @@ def _facts(folder: Path) -> dict[str, Any]:
     found = read_json(path) if path.is_file() else {}
     if not isinstance(found, dict):
         raise SequstError(f"{path}: not what sequst writes")
-    facts: dict[str, Any] = _DEFAULTS | {_RENAMED.get(name, name): value for name, value in found.items()}
+    facts: dict[str, Any] = _DEFAULTS | {str(_RENAMED.get(name, name)): value for name, value in found.items()}
     for name, default in _DEFAULTS.items():
         if type(facts[name]) is not type(default):
             raise _unlike(path, f"found {name} {shorten(facts[name])}, expected one like {default!r}")

@@ -109,12 +109,12 @@ def test_copies_follow_the_weights_when_they_are_refreshed(model: Any) -> None:
     assert not torch.equal(way.states(batch), before)
 
 
-def by_autograd(states: Tensor, bias: Tensor | None, layers: Any, common: Any, *_: Tensor) -> Tensor:
+def by_autograd(states: Tensor, bias: Tensor | None, fused: Any, sizes: Tensor, keys: Tensor, *_: Tensor) -> Tensor:
     """Layers in plain steps, of which torch finds the gradients."""
-    for layer in layers:
-        known, keys = layer.known, common.keys
+    for layer in fused.layers:
+        known = layer.known
         qkv = torch.cat([part(states) for part in (known.query, known.key, known.value)], -1)
-        seen = plain_learning.attention(qkv, common.sizes, common.heads, bias, keys, layer.attention_drop)
+        seen = plain_learning.attention(qkv, sizes, fused.heads, bias, keys, layer.attention_drop)
         change = known.output(seen)
         middle = plain_learning.add_norm(change, states, known.first_norm, keys, layer.first_drop, torch.float32).out
         inner = known.down(nn.functional.gelu(known.up(middle)))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from sequst.tagger.accel.dropout_masks import Masks
-from sequst.tagger.accel.layers import Layer, Layers
+from sequst.tagger.accel.layers import Layer, Layers, joined
 from sequst.tagger.batches import Batch
 
 _SHORT = 16
@@ -30,26 +30,22 @@ class Product:
 
     def __init__(self, weight: Tensor, bias: Tensor, dtype: torch.dtype, gelu: bool = False) -> None:
         self._weight, self._bias, self._gelu = weight.detach().to(dtype).t(), bias.detach().to(dtype), gelu
-        self._packed: Tensor | None = None
-
-    @property
-    def packed(self) -> bool:
-        """Whether it is oneDNN's, which builds a kernel for every number of rows."""
-        return self._packed is not None
+        self.packed: Tensor | None = None
+        """The weight in oneDNN's own order, where the product is oneDNN's."""
 
     def lay_out(self, rows: int) -> None:
-        """For so many rows at a time: in oneDNN's own order where its products are the faster ones."""
+        """For so many rows at a time."""
         if _one_dnn_is_faster(self._bias.dtype):
-            self._packed = torch.ops.mkldnn._reorder_linear_weight(self._weight.t().contiguous(), rows)
+            self.packed = torch.ops.mkldnn._reorder_linear_weight(self._weight.t().contiguous(), rows)
         else:
             self._weight = self._weight.contiguous()
 
     def __call__(self, states: Tensor) -> Tensor:
         """(N, in) -> (N, out), in the precision of the product."""
         states = states.to(self._bias.dtype)
-        if self._packed is not None:
+        if self.packed is not None:
             after = "gelu" if self._gelu else "none"
-            found: Tensor = torch.ops.mkldnn._linear_pointwise(states, self._packed, self._bias, after, [], "none")
+            found: Tensor = torch.ops.mkldnn._linear_pointwise(states, self.packed, self._bias, after, [], "none")
             return found
         found = torch.mm(states, self._weight).add_(self._bias)
         return torch.ops.aten.gelu_(found) if self._gelu else found
@@ -104,17 +100,14 @@ class CpuForward:
         self._laid_out = True
 
     def _products(self, layer: Layer) -> _Layer:
-        parts = (layer.query, layer.key, layer.value)
-        scales = ((self._known.width // self._known.heads) ** -0.5, 1.0, 1.0)
-        weight = torch.cat([part.weight.detach() * scale for part, scale in zip(parts, scales, strict=True)])
-        bias = torch.cat([part.bias.detach() * scale for part, scale in zip(parts, scales, strict=True)])
-        return _Layer(
-            layer, Product(weight, bias, self._dtype), self._product(layer.output),
-            self._product(layer.up, self._known.gelu), self._product(layer.down),
-        )  # fmt: skip
-
-    def _product(self, layer: nn.Linear, gelu: bool = False) -> Product:
-        return Product(layer.weight, layer.bias, self._dtype, gelu)
+        weight, bias = joined(layer.products[0], torch.float32)
+        for part in (weight, bias):
+            part[: self._known.width] *= (self._known.width // self._known.heads) ** -0.5
+        output, up, down = (
+            Product(part.weight, part.bias, self._dtype, part is layer.up and self._known.gelu)
+            for part in (layer.output, layer.up, layer.down)
+        )
+        return _Layer(layer, Product(weight, bias, self._dtype), output, up, down)
 
     def begin(self, batch: Batch, last_layers: int = 0) -> Begun:
         """With `last_layers`, those before them are done."""
@@ -146,7 +139,7 @@ class CpuForward:
         rows, length, width = begun.states.shape
         count = rows * length
         # of many passes over a batch each has as many rows
-        filled = masks is None and any(layer.query_key_value.packed for layer in self._layers)
+        filled = masks is None and self._layers[0].query_key_value.packed is not None
         heads, states = self._known.heads, begun.states.reshape(count, width)
         states = _filled(states) if filled else states
         for layer in self._layers[begun.first : end]:
