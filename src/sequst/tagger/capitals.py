@@ -17,13 +17,12 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from sequst.tagger.windows import Splitter
 
 _FORMS = ("CAPITALS", "Capital", "inCapital", "small")
@@ -109,13 +108,11 @@ def capital_scores(found: Mapping[str, Sequence[float]], labels: Sequence[str]) 
     return np.array([[0.0, *found.get(label, nothing)] for label in labels]).T
 
 
-def checked(found: Mapping[str, object]) -> dict[str, list[float]]:
+def checked(found: Any) -> dict[str, list[float]]:
     """What `count_capitals` gave, read from a file; a ValueError for anything else."""
-    if not isinstance(found, Mapping):
-        raise ValueError("not what sequst writes")
-    for scores in found.values():
-        if not (isinstance(scores, list) and len(scores) == len(WAYS)):
+    lists: list[Any] = list(found.values()) if isinstance(found, Mapping) else [None]
+    for scores in lists:
+        known = isinstance(scores, list) and len(scores) == len(WAYS)
+        if not known or not all(isinstance(score, int | float) and math.isfinite(score) for score in scores):
             raise ValueError("not what sequst writes")
-        if not all(isinstance(score, int | float) and math.isfinite(score) for score in scores):
-            raise ValueError("not what sequst writes")
-    return {label: [float(score) for score in scores] for label, scores in found.items()}  # type: ignore[attr-defined]
+    return {label: [float(score) for score in scores] for label, scores in found.items()}

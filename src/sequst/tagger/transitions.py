@@ -12,6 +12,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -62,8 +63,8 @@ def transition_scores(found: Mapping[str, float], labels: Sequence[str]) -> Tens
     return torch.tensor([[found.get(kind, 0.0) if kind is not None else 0.0 for kind in row] for row in kinds])
 
 
-def checked(found: Mapping[str, object]) -> dict[str, float]:
+def checked(found: Mapping[str, Any]) -> dict[str, float]:
     """What `count_transitions` gave, read from a file; a ValueError for anything else."""
     if not all(kind in KINDS and isinstance(score, int | float) and math.isfinite(score) for kind, score in found.items()):
         raise ValueError("not what sequst writes")
-    return {kind: float(score) for kind, score in found.items()}  # type: ignore[arg-type]
+    return {kind: float(score) for kind, score in found.items()}

@@ -96,9 +96,9 @@ if hasattr(os, "register_at_fork"):
 
 @functools.cache
 def _keep_heaps() -> None:
-    """For the rest of the process, the memory that a batch leaves is there for the next one. glibc gives a few free megabytes at
-    the end of a heap back to the system, and what is mapped in again is filled with zeros first: a twentieth of the time. Nothing
-    where another C library, or whoever started the process, decides."""
+    """For the rest of the process, the memory that a batch leaves is there for the next one. glibc gives a few free megabytes
+    at the end of a heap back to the system, and what is mapped in again is filled with zeros first: a twentieth of the time.
+    Nothing where another C library, or whoever started the process, decides."""
     if any(name.startswith("MALLOC_") for name in os.environ) or "malloc" in os.environ.get("GLIBC_TUNABLES", ""):
         return
     with contextlib.suppress(OSError, AttributeError, TypeError):  # no such library, or no such function in it

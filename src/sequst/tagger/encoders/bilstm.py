@@ -106,13 +106,11 @@ class BiLstm(Encoder):
         return torch.cat(self.readings(batch, embeddings), dim=-1)
 
     def save(self, folder: Path, classifier: nn.Linear) -> None:
-        weights = {f"encoder.{name}": value for name, value in self.state_dict().items()}
+        weights = nn.ModuleDict({"encoder": self, "classifier": classifier}).state_dict()
         if self.learnt is None:
             weights["encoder.vectors"] = self.vectors[1:]
-        weights |= {f"classifier.{name}": value for name, value in classifier.state_dict().items()}
-        save_file({name: value.detach().cpu().contiguous() for name, value in weights.items()}, folder / WEIGHTS)
-        shape = {item.name: getattr(self.shape, item.name) for item in dataclasses.fields(BiLstmShape)}  # and nothing beside it
-        write_json(folder / SHAPE, shape)
+        save_file({name: value.cpu().contiguous() for name, value in weights.items()}, folder / WEIGHTS)
+        write_json(folder / SHAPE, dataclasses.asdict(self.shape))
         self.vocabulary.save(folder / VOCABULARY)
 
     @classmethod
@@ -123,20 +121,14 @@ class BiLstm(Encoder):
         for name, value in weights.items():
             if value.dtype != torch.float32:
                 raise ValueError(f"{name} in {WEIGHTS} holds what are no numbers of single precision")
-        for name in ("classifier.weight", "classifier.bias"):
-            if name not in weights or weights[name].ndim != 2 - name.endswith("bias"):
-                raise ValueError(f"{name} in {WEIGHTS} is missing or has another shape")
+        if "classifier.weight" not in weights or weights["classifier.weight"].ndim != 2:
+            raise ValueError(f"classifier.weight in {WEIGHTS} is missing or has another shape")
         encoder = cls(shape, vocabulary, weights.pop("encoder.vectors", None))
-        parts = {"encoder": {}, "classifier": {}}  # type: dict[str, dict[str, Tensor]]
-        for name, value in weights.items():
-            part, _, rest = name.partition(".")
-            parts.get(part, {})[rest] = value
         if encoder.learnt is None and len(encoder.vectors) != len(vocabulary.words) + 1:
             raise ValueError(f"it has {len(encoder.vectors) - 1} vectors for {len(vocabulary.words)} words")
-        encoder.load_state_dict(parts["encoder"])
-        labels, width = parts["classifier"]["weight"].shape
+        labels, width = weights["classifier.weight"].shape
         classifier = nn.Linear(width, labels)
-        classifier.load_state_dict(parts["classifier"])
+        nn.ModuleDict({"encoder": encoder, "classifier": classifier}).load_state_dict(weights)
         return encoder, classifier
 
 
