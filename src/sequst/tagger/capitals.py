@@ -1,13 +1,9 @@
 """How words are written, for encoders that do not see it: counted in labelled sentences, and weighed when others are tagged.
 
-An uncased encoder reads `Turkey` and `turkey` as one word. What it says of a word, p(tag | text), knows nothing of capitals, so
-they are evidence of their own: p(tag | text, way) is as p(tag | text) times p(way | tag), the way in which the word is written,
-if among the words of a tag the way tells nothing of the text. That is so where a word may be written in several ways, and not
-of words that are always written alike, with which capitals say once more what the text has said.
-
-The second factor is counted in the labelled sentences, of words that begin a sentence and of others apart, for the first have a
-capital anyway. Where a sentence has no capitals, or nothing else, its words are written in no way that tells anything, and
-neither is a word without letters.
+An uncased encoder reads `Turkey` and `turkey` as one word, so capitals are evidence of their own: p(tag | text, way) is as
+p(tag | text) times p(way | tag), the way in which the word is written, if among the words of a tag the way tells nothing of the
+text. The second factor is counted in the labelled sentences, of words that begin a sentence and of others apart, for the first
+have a capital anyway. Sentences without capitals, or of nothing else, and words without letters tell nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The heads: from hidden states to scores of tags, and from scores to probabilities, tags and the loss of labelled words.
 
-Both standardise the hidden states, drop out, and have one linear layer. Encoders differ by an order of magnitude in the size of
-their hidden states, and a plain linear layer at the encoder's learning rate hardly moves on small ones. So the head sees hidden
-states that are centred and scaled with fixed statistics of the labelled data. Being affine, that step folds into the linear
-layer when the tagger is saved: what is saved is an ordinary classifier.
+Both standardise the hidden states, drop out, and have one linear layer. A linear layer at the encoder's learning rate hardly
+moves on small states, as some encoders have them, so states are centred and scaled with fixed statistics of the labelled data.
+When the tagger is saved that step is folded into the linear layer: what is saved is an ordinary classifier.
 """
 
 from __future__ import annotations
@@ -60,10 +59,7 @@ class Head(nn.Module):
             self.linear.bias.zero_()
 
     def standardise(self, mean: Tensor, spread: float) -> None:
-        """Fix the centre of every feature (H,) and the scale that all share.
-
-        States that do not differ, such as that of a single word, have no scale: they are left as they are.
-        """
+        """Fix the centre of every feature (H,) and the scale that all share; states that do not differ are left as they are."""
         if spread > 1e-6:
             self.mean.copy_(mean)
             self.scale.fill_(1.0 / spread)
@@ -78,7 +74,6 @@ class Head(nn.Module):
         return self.linear(self.dropout(states) if dropout else states)  # type: ignore[no-any-return]
 
     def standardised(self, hidden: Tensor) -> Tensor:
-        """Hidden states, centred and scaled."""
         return (hidden - self.mean) * self.scale
 
     def forward(self, hidden: Tensor, rows: Rows, dropout: bool = True) -> Tensor:
@@ -178,7 +173,7 @@ class SoftmaxHead(Head):
         self.links = None if self.links is None else self._links().to(self.links)  # type: ignore[union-attr]
 
     def chain(self, scores: Tensor, rows: Rows) -> Chain:
-        """Words that know nothing of each other are a chain without transitions."""
+        """Without transitions: words know nothing of each other."""
         nothing = scores.new_zeros(scores.shape[-1])
         return Chain(scores, rows.words, nothing.expand(len(nothing), -1), nothing, nothing)
 

@@ -1,9 +1,8 @@
 """Which tags follow one another: counted in labelled sentences, and weighed when the tags of others are decoded.
 
-A softmax head says p(tag | sentence) of every word by itself. As in a hybrid of a network and a hidden Markov model, tags are
-as likely as the product of these over all words, times p(tag | tag before) / p(tag) for every two neighbours: what comes more
-often than by chance counts for a path, what comes more rarely against it. A few dozen sentences say little of every pair of
-tags, so pairs are counted by kind: it matters whether a tag begins or continues an entity, and whether one of the same type.
+As in a hybrid of a network and a hidden Markov model, tags are as likely as the product of p(tag | sentence) over all words,
+times p(tag | tag before) / p(tag) for every two neighbours. A few dozen sentences say little of every pair of tags, so pairs
+are counted by kind: whether a tag begins or continues an entity, and whether one of the same type.
 """
 
 from __future__ import annotations

@@ -17,10 +17,7 @@ from sequst.tagger.batches import Batch
 _SHORT = 16
 """Rows of fewer numbers fill no vector register."""
 _TOKENS, _NUMBERS = 384, 1 << 17
-"""A batch has so many sub-words, or, where they are narrow, states of so many numbers: products and whatever is done besides
-take a while each, and all of it stays in the cache of a core."""
-
-
+"""Sub-words of a batch, or, where they are narrow, numbers of their states: all of it stays in the cache of a core."""
 _ROUND = 16
 """Rows of a product are filled up to a multiple of it: oneDNN builds a kernel for every number of rows, in milliseconds."""
 
@@ -64,7 +61,8 @@ class Begun(NamedTuple):
     states: Tensor  # (B, L, H), before the first layer or, where only the last ones drop out, before these
     first: int  # which layer is next
     bias: Tensor | None  # what is added to the attention scores, (B or 1, heads or 1, L or 1, L)
-    speakers: Tensor | None  # which of the B x L sub-words speak for a word; none where all do
+    speakers: Tensor  # which of the B x L sub-words speak for a word
+    words: Tensor  # (B, W) where they are among the words
 
 
 class _Layer(NamedTuple):
@@ -118,21 +116,18 @@ class CpuForward:
         if places is not None:
             bias = places.unsqueeze(0) if bias is None else places + bias
         speakers = (batch.heads + torch.arange(len(mask), device=mask.device).unsqueeze(1) * mask.shape[1])[batch.word_mask]
-        begun = Begun(states, 0, bias, speakers if len(speakers) < mask.numel() else None)
+        begun = Begun(states, 0, bias, speakers, batch.word_mask)
         first = len(self._layers) - last_layers if last_layers else 0
         return begun._replace(states=self._through(begun, first, None).view(states.shape), first=first) if first else begun
 
     def finish(self, begun: Begun, masks: Masks | None = None) -> Tensor:
-        """(B, L, H): the states of the last layer, of sub-words that speak for a word; with masks, one pass of MC dropout.
-
-        Others are 0: what they become in the last layer, once attention has seen them, nobody looks at.
-        """
+        """(B, W, H): the state of every word, 0 of padding; with masks, one pass of MC dropout."""
         if masks is not None and begun.first == 0:
             begun = begun._replace(states=masks.drop(begun.states.clone(), self._known.embeddings_dropout))
         states = self._through(begun, len(self._layers), masks)
-        if begun.speakers is not None:
-            states = states.new_zeros(begun.states.shape).flatten(0, 1).index_copy_(0, begun.speakers, states)
-        return states.view(begun.states.shape)
+        found = states.new_zeros(*begun.words.shape, states.shape[-1])
+        found[begun.words] = states
+        return found
 
     def _through(self, begun: Begun, end: int, masks: Masks | None) -> Tensor:
         """(B x L, H): the states before the layer `end`, or, behind the last, those that speak for a word."""
@@ -153,7 +148,7 @@ class CpuForward:
             if masks is not None:
                 weights = masks.drop(weights, layer.known.attention_dropout.p)
             seen = torch.bmm(weights, value).view(rows, heads, length, -1).transpose(1, 2).reshape(count, width)
-            if begun.speakers is not None and layer is self._layers[-1]:
+            if layer is self._layers[-1]:  # once attention has seen the others, nobody looks at them
                 seen, states, count = seen[begun.speakers], states[begun.speakers], len(begun.speakers)
                 states = _filled(states) if filled else states
             seen = _filled(seen) if filled else seen

@@ -1,8 +1,7 @@
 """Tables of embeddings: gradients that are the same every time on a GPU, and of a large table the rows alone that are in use.
 
-torch's kernel for the gradient of a few thousand lookups reads them a thousand at a time, and where the next thousand is whole,
-or nearly, fast threads write it over numbers that slow ones still read (pytorch/pytorch#187687): now and then a gradient is
-wrong. Lookups of fewer are not affected, and for more there is another kernel.
+torch's kernel for the gradient of a few thousand lookups writes over numbers that it still reads, and now and then a gradient
+is wrong (pytorch/pytorch#187687). Lookups of fewer are not affected, and for more there is another kernel.
 
 The gradient of a table is as large as the table, and so are AdamW's moments: half of a small encoder, and of a multilingual one
 more, of which a phase of training has use for a tenth.

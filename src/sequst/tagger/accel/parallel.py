@@ -1,8 +1,7 @@
 """Batches on all cores of the CPU at once, each by one of them.
 
-Threads that share a product wait for one another at every step, and all of them for whatever else runs on one of their cores. A
-core that has a batch to itself waits for nobody, keeps it in its own cache, and does what is no product as well; and of several
-batches the numbers do not depend on how many cores there are.
+Threads that share a product wait for one another at every step. A core that has a batch to itself waits for nobody and keeps it
+in its own cache, and the numbers do not depend on how many cores there are.
 """
 
 from __future__ import annotations
@@ -30,11 +29,8 @@ _KEPT, _LARGE = 64 << 20, 32 << 20
 
 
 def on_all_cores(tagger: Tagger, forward: Forward, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-    """What `work` makes of every item, in their order, without gradients.
-
-    One after the other where there is but one, and where the forward is the plain one, which draws from a generator that
-    all threads share. A GPU is given the next before it is done with the last.
-    """
+    """What `work` makes of every item, in their order, without gradients: one after the other where there is but one, and where
+    the forward is the plain one, which draws from a generator that all threads share."""
     if tagger.device.type == "cuda":
         yield from _ahead(work, items)
         return
