@@ -59,12 +59,12 @@ def make_contenders(options: argparse.Namespace) -> dict[str, dict[str, Callable
     assert torch.allclose(our_loss(), peer_loss(), rtol=1e-4)
     assert all(torch.allclose(a, b, atol=1e-3) for a, b in zip(gradient(our_loss()), gradient(peer_loss()), strict=True))
     with torch.no_grad():
-        paths = viterbi(ours)[0].tolist()
+        paths = viterbi(ours).tolist()
         assert [path[:length] for path, length in zip(paths, lengths.tolist(), strict=True)] == peer.decode(emissions, mask)
 
     def our_paths() -> list[list[int]]:
         with torch.no_grad():
-            return viterbi(ours)[0].tolist()
+            return viterbi(ours).tolist()
 
     def peer_paths() -> list[list[int]]:
         with torch.no_grad():

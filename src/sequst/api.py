@@ -18,7 +18,7 @@ from sequst.calibration.calibrate import calibrate
 from sequst.errors import SequstError, UsageError
 from sequst.evaluation.evaluate import Evaluation, evaluate
 from sequst.methods.registry import Method, find_method
-from sequst.tagger.encoders.pretrained import PACKAGED
+from sequst.tagger.encoders.pretrained import MINILM
 from sequst.tagger.encoders.shape import BILSTM, GLOVE
 from sequst.tagger.precision import has_bf16
 from sequst.tagger.save import add_facts
@@ -248,7 +248,7 @@ def overridden(settings: Settings, overrides: Mapping[str, Any], where: str) -> 
 def _located(settings: Settings) -> Settings:
     """An encoder in a folder and vectors in a file are named in full, so that the run can be resumed from anywhere."""
     folder, vectors = Path(settings.encoder), Path(settings.bilstm.vectors)
-    if settings.encoder not in (*PACKAGED, BILSTM) and folder.is_dir():
+    if settings.encoder not in (MINILM, BILSTM) and folder.is_dir():
         return dataclasses.replace(settings, encoder=str(folder.absolute()))
     if settings.encoder == BILSTM and settings.bilstm.vectors not in ("", GLOVE):
         return dataclasses.replace(settings, bilstm=dataclasses.replace(settings.bilstm, vectors=str(vectors.absolute())))

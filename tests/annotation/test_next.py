@@ -14,7 +14,7 @@ from sequst.corpus.generated import generate
 from sequst.corpus.sentence import Sentence
 from sequst.errors import UsageError
 from sequst.tagger.entity_calibration import EntityCalibration
-from sequst.tagger.sentence_vectors import sentence_vectors
+from sequst.tagger.predict import sentence_vectors
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.predict import annotate_with_uncertainty
 

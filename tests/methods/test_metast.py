@@ -54,9 +54,8 @@ def losses_of(tagger: Tagger, batch: Batch) -> torch.Tensor:
 def test_weights_are_the_slopes_of_the_meta_loss(encoder: str, head: str, split: Split, tiny_encoder: str) -> None:
     """Of a whole tagger, by differences: in double precision but for the scores, and without dropout."""
     name, rate = (tiny_encoder if encoder == "tiny" else encoder), 0.5
-    tagger = Tagger.from_encoder(
-        name, labels_of(split.labeled), seed=1, head=head, constrained=False, text=[s.words for s in split.labeled]
-    ).double()
+    text = [s.words for s in split.labeled]
+    tagger = Tagger.from_encoder(name, labels_of(split.labeled), seed=1, head=head, text=text).double()
     without_dropout(tagger)
     tagger.eval()
     examples = examples_of(tagger, split.labeled[:4])

@@ -127,7 +127,7 @@ def test_by_the_fast_way_it_is_the_same(method: str, split: Split, tiny_encoder:
 @pytest.mark.parametrize("head", ["softmax", "crf"])
 def test_the_clean_side_is_a_target(head: str, tiny_encoder: str) -> None:
     """The gradient of everything, a chain's own scores included, is that towards fixed probabilities."""
-    tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-X", "I-X"], seed=1, head=head, constrained=False).eval()
+    tagger = Tagger.from_encoder(tiny_encoder, ["O", "B-X", "I-X"], seed=1, head=head).eval()
     batch = collate(tagger.splitter.windows([("one", "two", "three", "four")]), [0], tagger.pad_id)
     rng = torch.Generator().manual_seed(1)
     with torch.no_grad():

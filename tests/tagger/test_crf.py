@@ -53,7 +53,7 @@ def test_what_a_gpu_is_not_asked_changes_nothing(monkeypatch: pytest.MonkeyPatch
     some = chain(6, 9, 4, 1)
 
     def everything() -> list[Tensor]:
-        return [*k_best(some, 3), *viterbi(some), log_normaliser(some), log_marginals(some)]
+        return [*k_best(some, 3), viterbi(some), log_normaliser(some), log_marginals(some)]
 
     asked = everything()
     assert any(where_all_are(some.mask))
@@ -85,7 +85,7 @@ CASES = given(rows=st.integers(1, 3), longest=st.integers(1, 5), tags=st.integer
 def test_everything_by_enumeration(rows: int, longest: int, tags: int, seed: int) -> None:
     whole = chain(rows, longest, tags, seed)
     total, single = log_normaliser(whole), log_marginals(whole)
-    best, best_score = viterbi(whole)
+    best, best_score = viterbi(whole), k_best(whole, 1)[1][:, 0]
     top, top_scores = k_best(whole, 7)
     for row in range(rows):
         paths = every_path(whole, row)
@@ -137,7 +137,7 @@ def test_padding_changes_nothing() -> None:
         alone = Chain(whole.emissions[row : row + 1, :length], whole.mask[row : row + 1, :length], *whole[2:])
         assert log_normaliser(alone)[0] == pytest.approx(log_normaliser(whole)[row].item())
         assert torch.allclose(log_marginals(alone)[0], log_marginals(whole)[row, :length])
-        assert torch.equal(viterbi(alone)[0][0], viterbi(whole)[0][row, :length])
+        assert torch.equal(viterbi(alone)[0], viterbi(whole)[row, :length])
         assert torch.equal(k_best(alone, 5)[0][0], k_best(whole, 5)[0][row, :, :length])
 
 
@@ -150,10 +150,10 @@ def test_large_scores_and_long_rows_in_single_precision() -> None:
     exact = Chain(scores(2, 512, 7), torch.ones(2, 512, dtype=torch.bool), scores(7, 7), scores(7), scores(7))
     exact.mask[1, 300:] = False
     single = Chain(*(part if part.dtype == torch.bool else part.float() for part in exact))
-    gold = viterbi(exact)[0]
+    gold = viterbi(exact)
     gold[:, 10] = (gold[:, 10] + 1) % 7
     assert torch.allclose(log_normaliser(single).double(), log_normaliser(exact), rtol=1e-5, atol=1e-2)
-    assert torch.equal(viterbi(single)[0], viterbi(exact)[0])
+    assert torch.equal(viterbi(single), viterbi(exact))
     assert torch.allclose(log_marginals(single).exp().double(), log_marginals(exact).exp(), atol=1e-3)
     emissions = single.emissions.clone().requires_grad_()
     negative_log_likelihood(single._replace(emissions=emissions), gold).sum().backward()  # type: ignore[no-untyped-call]
@@ -176,7 +176,7 @@ def test_what_iob2_forbids_has_no_probability() -> None:
         likely = [path for share, (_, path) in zip(*_shares(bound, row), strict=True) if share > 0]
         assert not {pair for path in likely for pair in itertools.pairwise(labels[tag] for tag in path)} & forbidden
     assert not single[:, 0, start == FORBIDDEN].any()
-    for path, length in zip(viterbi(bound)[0].tolist(), bound.lengths.tolist(), strict=True):
+    for path, length in zip(viterbi(bound).tolist(), bound.lengths.tolist(), strict=True):
         tags = [labels[tag] for tag in path[:length]]
         assert not tags[0].startswith("I-")
         assert not set(itertools.pairwise(tags)) & forbidden
@@ -187,4 +187,4 @@ def test_a_row_without_words() -> None:
     whole.mask[1] = False
     assert log_normaliser(whole)[1] == 0
     assert not log_marginals(whole)[1].any()
-    assert viterbi(whole)[0][1].tolist() == [0, 0, 0]
+    assert viterbi(whole)[1].tolist() == [0, 0, 0]

@@ -96,15 +96,23 @@ def test_cross_entropy_by_hand() -> None:
 
 @pytest.mark.parametrize("kind", ["softmax", "crf"])
 def test_gradient_of_the_loss(kind: str) -> None:
-    head = (SoftmaxHead(4, 3, 0.0) if kind == "softmax" else CrfHead(4, LABELS, 0.0, constrained=False)).double()
+    head = (SoftmaxHead(4, 3, 0.0) if kind == "softmax" else free_chain()).double()
     scores = torch.randn(2, 3, 3, dtype=torch.double, requires_grad=True)
     words = rows(torch.tensor([[True, True, False], [True, True, True]]))
     labels = torch.tensor([[0, 1, IGNORED], [1, IGNORED, 2]])
     assert torch.autograd.gradcheck(lambda x: head.loss(x, labels, words), scores)
 
 
+def free_chain(hidden: int = 4) -> CrfHead:
+    """With no tags that are forbidden."""
+    head = CrfHead(hidden, LABELS, 0.0, seed=3)
+    head.forbidden.zero_()
+    head.forbidden_start.zero_()
+    return head
+
+
 def random_chain(constrained: bool) -> CrfHead:
-    head = CrfHead(4, LABELS, dropout=0.0, constrained=constrained).double()
+    head = (CrfHead(4, LABELS, dropout=0.0) if constrained else free_chain()).double()
     rng = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for parameter in head.parameters(recurse=False):
@@ -135,7 +143,7 @@ def test_a_chain_that_knows_some_labels_sums_over_the_others(constrained: bool) 
 
 
 def test_a_chain_at_its_start_is_a_softmax() -> None:
-    crf, plain = CrfHead(16, LABELS, 0.0, seed=3, constrained=False).eval(), SoftmaxHead(16, 3, 0.0, seed=3).eval()
+    crf, plain = free_chain(16).eval(), SoftmaxHead(16, 3, 0.0, seed=3).eval()
     states, words = torch.randn(2, 5, 16), rows(torch.ones(2, 5, dtype=torch.bool))
     assert torch.allclose(crf(states, words), plain(states, words), atol=1e-6)
     assert torch.equal(crf.decode(crf.scores(states), words).labels, plain.decode(plain.scores(states), words).labels)

@@ -17,8 +17,7 @@ from sequst.tagger.accel.cpu_forward import CpuForward
 from sequst.tagger.accel.forward import Forward
 from sequst.tagger.accel.layers import Layers
 from sequst.tagger.precision import has_bf16, in_precision, require_bf16
-from sequst.tagger.predict import label_words
-from sequst.tagger.sentence_vectors import sentence_vectors
+from sequst.tagger.predict import label_words, sentence_vectors
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.beliefs import form_beliefs
 from sequst.uncertainty.predict import annotate_with_uncertainty

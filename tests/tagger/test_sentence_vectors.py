@@ -6,7 +6,7 @@ import torch
 from sequst.corpus.generated import generate
 from sequst.corpus.sentence import Sentence
 from sequst.tagger.batches import collate
-from sequst.tagger.sentence_vectors import sentence_vectors
+from sequst.tagger.predict import sentence_vectors
 from sequst.tagger.tagger import Tagger
 
 

@@ -14,7 +14,7 @@ from sequst.tagger.batches import Batch
 from sequst.tagger.tagger import Tagger, labels_of
 from sequst.training import loop
 from sequst.training.device import make_accelerator
-from sequst.training.loop import Diverged, Examples, Hooks, PhaseResult, PhaseSpec, _schedule, _weights, fit
+from sequst.training.loop import Diverged, Examples, Hooks, PhaseResult, PhaseSpec, _schedule, fit
 from sequst.training.objective import Objective
 from sequst.training.settings import PhaseSettings, Settings
 
@@ -99,7 +99,7 @@ def test_the_best_weights_are_kept(tiny_encoder: str, split: Split, given: list[
         seen.append(weights(tagger))
         return next(scores)
 
-    tagger, outcome = run(tiny_encoder, split, Hooks(score=score))
+    tagger, outcome = run(tiny_encoder, split, Hooks(score=score), objective=WholeTable())
     assert (outcome.best_step, outcome.dev_f1) == (5 * (best + 1), max(given))
     assert equal(weights(tagger), seen[best])
     assert not equal(weights(tagger), seen[best - 1])
@@ -138,6 +138,8 @@ def test_a_loss_that_is_not_finite_is_named_with_its_step(
     calls = 0
 
     class Breaking(LabelledWords):
+        batch_only = False  # states are whole
+
         def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
             nonlocal calls
             calls += 1
@@ -217,18 +219,6 @@ def test_words_that_a_phase_does_not_meet_stay_as_they_are(
     assert torch.equal(part[name][unmet], before.state_dict()[name][unmet])
     torch.testing.assert_close(part[name][met], whole[name][met])
     assert not torch.equal(whole[name][unmet], before.state_dict()[name][unmet])
-
-
-@pytest.mark.parametrize("head", ["softmax", "crf"])
-@pytest.mark.parametrize("bilstm", [False, True])
-def test_what_a_phase_puts_aside_is_what_a_state_has(tiny_encoder: str, split: Split, bilstm: bool, head: str) -> None:
-    """A best tagger of a checkpoint, whichever version wrote it; and not the vectors of a file that a BiLSTM looks up."""
-    text = [sentence.words for sentence in split.labeled]
-    tagger = Tagger.from_encoder("bilstm" if bilstm else tiny_encoder, labels_of(split.labeled), seed=1, head=head, text=text)
-    assert {name: value.shape for name, value in _weights(tagger).items()} == {
-        name: value.shape for name, value in tagger.state_dict().items()
-    }
-    assert len(dict(tagger.named_buffers())) > len(_weights(tagger)) - len(dict(tagger.named_parameters()))
 
 
 def test_nets_beside_the_tagger_learn_report_and_resume(tiny_encoder: str, split: Split) -> None:

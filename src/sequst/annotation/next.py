@@ -15,9 +15,8 @@ from sequst.annotation.diversity import Highest, features, spread_out
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans, tags_of
 from sequst.errors import UsageError, nearest
-from sequst.tagger.predict import annotate
+from sequst.tagger.predict import annotate, sentence_vectors
 from sequst.tagger.prediction import Prediction
-from sequst.tagger.sentence_vectors import sentence_vectors
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.passes import require_layers
 from sequst.uncertainty.predict import PASSES, annotate_with_uncertainty

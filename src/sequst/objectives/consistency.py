@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sequst.tagger.accel.losses import loss_kernels
+from sequst.tagger.accel.available import loss_kernels
 from sequst.tagger.batches import Rows
 from sequst.tagger.heads import Head, SoftmaxHead
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from sequst.tagger.accel.losses import loss_kernels
+from sequst.tagger.accel.available import loss_kernels
 from sequst.tagger.batches import IGNORED, Batch
 from sequst.tagger.heads import Head, SoftmaxHead, unhalved
 

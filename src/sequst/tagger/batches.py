@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from sequst.tagger.planning import padded
 from sequst.tagger.windows import Window
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    PerWord = Sequence[Any] | NDArray[Any]
-    """A value for each word of a sentence."""
-
+PerWord = Sequence[Any] | NDArray[Any]
+"""A value for each word of a sentence."""
 IGNORED = -100
 """The label of a word that a loss must not see: padding, or a word that another window owns."""
 
@@ -67,7 +64,7 @@ class Batch:
 
     def padded(self, rows: int, length: int, pad: int) -> Batch:
         """With so many rows, sub-words and words at least; a row that is added has one word, which no one owns."""
-        assert self.spelling is None, "characters are not padded"
+        assert self.spelling is None
         assert self.written is None, "only what is learnt from is padded"
         more, longer = max(0, rows - len(self.input_ids)), max(0, length - self.input_ids.shape[1])
         wider = max(0, length - self.heads.shape[1])
@@ -97,17 +94,17 @@ class Batch:
 
     def fill(self, other: Batch) -> None:
         """Take over what another batch of the same shape holds, in the memory that this one has; `places` stay as they are."""
-        for mine, new in zip(self._tensors, other._tensors, strict=True):
-            mine.copy_(new.pin_memory() if mine.is_cuda else new, non_blocking=True)
+        for name, mine in self._tensors.items():
+            if name != "places":
+                new = getattr(other, name)
+                mine.copy_(new.pin_memory() if mine.is_cuda else new, non_blocking=True)
 
     @property
-    def _tensors(self) -> list[Tensor]:
-        parts = (self.input_ids, self.attention_mask, self.heads, self.word_mask, self.owned, self.selected, self.opens)
-        return [*parts, *(each for each in (self.labels, self.weights) if each is not None)]
+    def _tensors(self) -> dict[str, Tensor]:
+        return {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
 
     def to(self, device: torch.device) -> Batch:
-        held = {item.name: getattr(self, item.name) for item in fields(self)}
-        there: dict[str, Any] = {name: moved(each, device) for name, each in held.items() if isinstance(each, Tensor)}
+        there: dict[str, Any] = {name: moved(each, device) for name, each in self._tensors.items()}
         return replace(self, **there)
 
 
@@ -129,7 +126,7 @@ def collate(
     without `selected` all words count."""
     chosen = [windows[i] for i in rows]
     lengths = [len(window.heads) for window in chosen]
-    input_ids, taken = padded([window.ids for window in chosen], pad)
+    input_ids, there = padded([window.ids for window in chosen], pad)
     heads, word_mask = padded([window.heads for window in chosen], 0)
     starts, ends = np.array([window.owned for window in chosen]).T[..., None]
     places = np.arange(heads.shape[1])
@@ -143,7 +140,7 @@ def collate(
 
     return Batch(
         input_ids=torch.from_numpy(input_ids),
-        attention_mask=torch.from_numpy(taken.astype(np.int64)),
+        attention_mask=torch.from_numpy(there.astype(np.int64)),
         heads=torch.from_numpy(heads),
         word_mask=torch.from_numpy(word_mask),
         owned=torch.from_numpy(owned),
@@ -156,19 +153,16 @@ def collate(
         lengths=lengths,
         sizes=[len(window.ids) for window in chosen],
         places=torch.from_numpy(np.flatnonzero(owned)),
-        spelling=_spellings(chosen, heads.shape[1]),
+        spelling=_spellings(chosen, word_mask),
         written=None if written is None else torch.from_numpy(padded([window.of(written) for window in chosen], 0)[0]),
         weights=None if weights is None else of_owned(weights, torch.zeros(heads.shape)),
     )
 
 
-def _spellings(windows: list[Window], most: int) -> Tensor | None:
-    spelt = [window.spelling for window in windows if window.spelling is not None]
-    if not spelt:
+def _spellings(windows: list[Window], word_mask: NDArray[np.bool_]) -> Tensor | None:
+    if windows[0].spelling is None:
         return None
-    longest = max(len(word) for words in spelt for word in words)
-    padded = torch.zeros((len(windows), most, longest), dtype=torch.long)
-    for row, words in enumerate(spelt):
-        for place, word in enumerate(words):
-            padded[row, place, : len(word)] = torch.tensor(word)
-    return padded
+    letters, _ = padded([word for window in windows for word in window.spelling or ()], 0)
+    found = np.zeros((*word_mask.shape, letters.shape[1]), dtype=np.int64)
+    found[word_mask] = letters
+    return torch.from_numpy(found)

@@ -1,13 +1,9 @@
 """How words are written, for encoders that do not see it: counted in labelled sentences, and weighed when others are tagged.
 
-An uncased encoder reads `Turkey` and `turkey` as one word. What it says of a word, p(tag | text), knows nothing of capitals, so
-they are evidence of their own: p(tag | text, way) is as p(tag | text) times p(way | tag), the way in which the word is written,
-if among the words of a tag the way tells nothing of the text. That is so where a word may be written in several ways, and not
-of words that are always written alike, with which capitals say once more what the text has said.
-
-The second factor is counted in the labelled sentences, of words that begin a sentence and of others apart, for the first have a
-capital anyway. Where a sentence has no capitals, or nothing else, its words are written in no way that tells anything, and
-neither is a word without letters.
+An uncased encoder reads `Turkey` and `turkey` as one word, so capitals are evidence of their own: p(tag | text, way) is as
+p(tag | text) times p(way | tag), the way in which the word is written, if among the words of a tag the way tells nothing of the
+text. The second factor is counted in the labelled sentences, of words that begin a sentence and of others apart, for the first
+have a capital anyway. Sentences without capitals, or of nothing else, and words without letters tell nothing.
 """
 
 from __future__ import annotations
@@ -17,13 +13,12 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from sequst.tagger.windows import Splitter
 
 _FORMS = ("CAPITALS", "Capital", "inCapital", "small")
@@ -109,13 +104,11 @@ def capital_scores(found: Mapping[str, Sequence[float]], labels: Sequence[str]) 
     return np.array([[0.0, *found.get(label, nothing)] for label in labels]).T
 
 
-def checked(found: Mapping[str, object]) -> dict[str, list[float]]:
+def checked(found: Any) -> dict[str, list[float]]:
     """What `count_capitals` gave, read from a file; a ValueError for anything else."""
-    if not isinstance(found, Mapping):
-        raise ValueError("not what sequst writes")
-    for scores in found.values():
-        if not (isinstance(scores, list) and len(scores) == len(WAYS)):
+    lists: list[Any] = list(found.values()) if isinstance(found, Mapping) else [None]
+    for scores in lists:
+        known = isinstance(scores, list) and len(scores) == len(WAYS)
+        if not known or not all(isinstance(score, int | float) and math.isfinite(score) for score in scores):
             raise ValueError("not what sequst writes")
-        if not all(isinstance(score, int | float) and math.isfinite(score) for score in scores):
-            raise ValueError("not what sequst writes")
-    return {label: [float(score) for score in scores] for label, scores in found.items()}  # type: ignore[attr-defined]
+    return {label: [float(score) for score in scores] for label, scores in found.items()}

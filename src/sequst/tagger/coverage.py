@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from sequst.corpus.checking import Finding
 from sequst.corpus.formats.read import Reading
@@ -13,29 +13,23 @@ from sequst.tagger.windows import Splitter, SubwordSplitter
 
 
 def check_coverage(readings: Mapping[str, Reading], encoder: str, max_length: int) -> list[Finding]:
-    splitter: Splitter = (
-        WordSplitter(Vocabulary([], []), max_length, overlap=0)
-        if encoder == BILSTM
-        else SubwordSplitter(load_tokenizer(encoder), max_length, overlap=0)
-    )
-    return [finding for reading in readings.values() for finding in _coverage(reading, splitter, encoder, max_length)]
-
-
-def _coverage(reading: Reading, splitter: Splitter, encoder: str, max_length: int) -> Iterator[Finding]:
-    split: list[str] = []
-    unit = "words" if encoder == BILSTM else "sub-words"
-    silent: list[str] = []
-    for sentence, words in zip(reading.sentences, splitter.subwords([s.words for s in reading.sentences]), strict=True):
-        if sum(map(len, words)) > splitter.room:
-            split.append(str(sentence.source))
-        silent += [f"{sentence.source} {word!r}" for word, pieces in zip(sentence.words, words, strict=True) if not pieces]
-    if split:
-        message = (
-            f"{reading.name}: {len(split)} sentences are longer than {max_length} {unit} and will be split, e.g. {split[0]}"
-        )
-        yield Finding("note", "length", message)
-    if silent:
-        message = (
-            f"{reading.name}: {encoder} has no sub-word for {len(silent)} words, which are read as unknown, e.g. {silent[0]}"
-        )
-        yield Finding("warning", "no-subword", message)
+    splitter: Splitter
+    if encoder == BILSTM:
+        unit, splitter = "words", WordSplitter(Vocabulary([], []), max_length, overlap=0)
+    else:
+        unit, splitter = "sub-words", SubwordSplitter(load_tokenizer(encoder), max_length, overlap=0)
+    findings = []
+    for reading in readings.values():
+        split: list[str] = []
+        silent: list[str] = []
+        for sentence, words in zip(reading.sentences, splitter.subwords([s.words for s in reading.sentences]), strict=True):
+            if sum(map(len, words)) > splitter.room:
+                split.append(str(sentence.source))
+            silent += [f"{sentence.source} {word!r}" for word, pieces in zip(sentence.words, words, strict=True) if not pieces]
+        if split:
+            told = f"{len(split)} sentences are longer than {max_length} {unit} and will be split, e.g. {split[0]}"
+            findings.append(Finding("note", "length", f"{reading.name}: {told}"))
+        if silent:
+            told = f"{encoder} has no sub-word for {len(silent)} words, which are read as unknown, e.g. {silent[0]}"
+            findings.append(Finding("warning", "no-subword", f"{reading.name}: {told}"))
+    return findings

@@ -34,9 +34,8 @@ class Chain(NamedTuple):
 
     def without_large_scores(self) -> tuple[Chain, Tensor]:
         """(the chain with the best emission of every word at 0, what was taken away from the score of every path (B,))."""
-        emissions = self.emissions.float() if self.emissions.dtype in (torch.float16, torch.bfloat16) else self.emissions
-        best = torch.where(self.mask, emissions.detach().amax(-1), 0.0)
-        return self._replace(emissions=emissions - best.unsqueeze(-1)), best.sum(-1)
+        best = torch.where(self.mask, self.emissions.detach().amax(-1), 0.0)
+        return self._replace(emissions=self.emissions - best.unsqueeze(-1)), best.sum(-1)
 
 
 def path_score(chain: Chain, tags: Tensor) -> Tensor:
@@ -55,12 +54,13 @@ def log_normaliser(chain: Chain) -> Tensor:
     """The logarithm of the sum over all paths (B,); 0 for a row without words."""
     chain, taken = chain.without_large_scores()
     alphas, shifts = _forward(chain)
-    return _close(chain, alphas[-1]) + shifts + taken
+    total = torch.where(chain.lengths > 0, torch.logsumexp(alphas[-1] + chain.end, -1), 0.0)
+    return total + shifts + taken
 
 
-def _forward(chain: Chain, keep: bool = False) -> tuple[list[Tensor], Tensor]:
+def _forward(chain: Chain) -> tuple[list[Tensor], Tensor]:
     """(of every step the log sum over the paths that end in each tag, shifted to a maximum of 0, and what the last was shifted
-    by (B,)); only the last step unless all are to be kept."""
+    by (B,))."""
     emissions = chain.emissions.unbind(1)
     whole = _where_all_are(chain.mask)
     alpha = chain.start + emissions[0]
@@ -74,7 +74,7 @@ def _forward(chain: Chain, keep: bool = False) -> tuple[list[Tensor], Tensor]:
             here = chain.mask[:, step]
             after, shift = torch.where(here.unsqueeze(-1), after, alpha), torch.where(here, shift, 0.0)
         alpha, shifts = after, shifts + shift
-        alphas = [*alphas, alpha] if keep else [alpha]
+        alphas.append(alpha)
     return alphas, shifts
 
 
@@ -82,10 +82,6 @@ def _where_all_are(mask: Tensor) -> list[bool]:
     """Of every step whether no row is known to have ended before it; a GPU is not asked, for who asks waits until it has come
     so far."""
     return [False] * mask.shape[1] if mask.is_cuda else mask.all(0).tolist()
-
-
-def _close(chain: Chain, alpha: Tensor) -> Tensor:
-    return torch.where(chain.lengths > 0, torch.logsumexp(alpha + chain.end, -1), 0.0)
 
 
 def _backward(chain: Chain) -> list[Tensor]:
@@ -105,15 +101,14 @@ def _backward(chain: Chain) -> list[Tensor]:
 def log_marginals(chain: Chain) -> Tensor:
     """log p(tag of the word) for every word and tag (B, L, C); 0 beyond the words."""
     chain, _ = chain.without_large_scores()
-    alphas, _ = _forward(chain, keep=True)
+    alphas, _ = _forward(chain)
     scores = torch.stack(alphas, 1) + torch.stack(_backward(chain), 1)
     return torch.where(chain.mask.unsqueeze(-1), torch.log_softmax(scores, -1), 0.0)
 
 
-def viterbi(chain: Chain) -> tuple[Tensor, Tensor]:
-    """(the best path (B, L), its score (B,)); 0 beyond the words."""
-    paths, scores = k_best(chain, 1)
-    return paths[:, 0], scores[:, 0]
+def viterbi(chain: Chain) -> Tensor:
+    """The best path (B, L); 0 beyond the words."""
+    return k_best(chain, 1)[0][:, 0]
 
 
 @torch.no_grad()

@@ -1,9 +1,8 @@
 """The heads: from hidden states to scores of tags, and from scores to probabilities, tags and the loss of labelled words.
 
-Both standardise the hidden states, drop out, and have one linear layer. Encoders differ by an order of magnitude in the size of
-their hidden states, and a plain linear layer at the encoder's learning rate hardly moves on small ones. So the head sees hidden
-states that are centred and scaled with fixed statistics of the labelled data. Being affine, that step folds into the linear
-layer when the tagger is saved: what is saved is an ordinary classifier.
+Both standardise the hidden states, drop out, and have one linear layer. A linear layer at the encoder's learning rate hardly
+moves on small states, as some encoders have them, so states are centred and scaled with fixed statistics of the labelled data.
+When the tagger is saved that step is folded into the linear layer: what is saved is an ordinary classifier.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from sequst.errors import UsageError
-from sequst.tagger.accel.losses import loss_kernels
+from sequst.tagger.accel.available import loss_kernels
 from sequst.tagger.batches import IGNORED, Rows
 from sequst.tagger.crf import FORBIDDEN, Chain, iob2_constraints, log_marginals, log_normaliser, viterbi
 from sequst.tagger.prediction import NO_RAW_TAGS
@@ -60,17 +59,13 @@ class Head(nn.Module):
             self.linear.bias.zero_()
 
     def standardise(self, mean: Tensor, spread: float) -> None:
-        """Fix the centre of every feature (H,) and the scale that all share.
-
-        States that do not differ, such as that of a single word, have no scale: they are left as they are.
-        """
+        """Fix the centre of every feature (H,) and the scale that all share; states that do not differ are left as they are."""
         if spread > 1e-6:
             self.mean.copy_(mean)
             self.scale.fill_(1.0 / spread)
 
     def scores(self, hidden: Tensor, dropout: bool = True) -> Tensor:
-        """Hidden states (..., H) -> scores of the tags (..., C). Predictions that are to be compared with one another go
-        without dropout, whatever the mode."""
+        """Hidden states (..., H) -> scores of the tags (..., C), without dropout where predictions are to be compared."""
         return self.raw_scores(hidden, dropout).float()
 
     def raw_scores(self, hidden: Tensor, dropout: bool = True) -> Tensor:
@@ -79,7 +74,6 @@ class Head(nn.Module):
         return self.linear(self.dropout(states) if dropout else states)  # type: ignore[no-any-return]
 
     def standardised(self, hidden: Tensor) -> Tensor:
-        """Hidden states, centred and scaled."""
         return (hidden - self.mean) * self.scale
 
     def forward(self, hidden: Tensor, rows: Rows, dropout: bool = True) -> Tensor:
@@ -179,7 +173,7 @@ class SoftmaxHead(Head):
         self.links = None if self.links is None else self._links().to(self.links)  # type: ignore[union-attr]
 
     def chain(self, scores: Tensor, rows: Rows) -> Chain:
-        """Words that know nothing of each other are a chain without transitions."""
+        """Without transitions: words know nothing of each other."""
         nothing = scores.new_zeros(scores.shape[-1])
         return Chain(scores, rows.words, nothing.expand(len(nothing), -1), nothing, nothing)
 
@@ -193,7 +187,7 @@ class SoftmaxHead(Head):
             return Decoded(log_probs.argmax(-1), log_probs)
         chain = self.chain(log_probs, rows)
         start = torch.where(rows.opens.unsqueeze(-1), self.forbidden_start, 0.0)  # see CrfHead.chain
-        return Decoded(viterbi(chain._replace(transitions=self.links, start=start))[0], log_probs)
+        return Decoded(viterbi(chain._replace(transitions=self.links, start=start)), log_probs)
 
     def loss(self, scores: Tensor, labels: Tensor, rows: Rows) -> Tensor:
         """Cross-entropy."""
@@ -207,24 +201,21 @@ class SoftmaxHead(Head):
 
 
 class CrfHead(Head):
-    """A linear chain over the words of a window: probabilities are marginals, tags the best path.
-
-    With `constrained` what IOB2 does not allow within a window has probability 0.
-    """
+    """A linear chain over the words of a window: probabilities are marginals, tags the best path, and what IOB2 does not allow
+    within a window has probability 0."""
 
     kind = "crf"
     forbidden: Tensor
     forbidden_start: Tensor
 
-    def __init__(self, hidden: int, labels: list[str], dropout: float, seed: int = 0, constrained: bool = True) -> None:
+    def __init__(self, hidden: int, labels: list[str], dropout: float, seed: int = 0) -> None:
         super().__init__(hidden, len(labels), dropout, seed)
-        self.constrained = constrained
         self.transitions = nn.Parameter(torch.zeros(len(labels), len(labels)))
         self.start = nn.Parameter(torch.zeros(len(labels)))
         self.end = nn.Parameter(torch.zeros(len(labels)))
         transitions, start = iob2_constraints(labels)
-        self.register_buffer("forbidden", transitions if constrained else torch.zeros_like(transitions), persistent=False)
-        self.register_buffer("forbidden_start", start if constrained else torch.zeros_like(start), persistent=False)
+        self.register_buffer("forbidden", transitions, persistent=False)
+        self.register_buffer("forbidden_start", start, persistent=False)
 
     def take_raw_tags(self) -> None:
         raise UsageError(NO_RAW_TAGS)
@@ -236,14 +227,13 @@ class CrfHead(Head):
 
     def log_probs(self, scores: Tensor, rows: Rows) -> Tensor:
         """Forward-backward marginals."""
-        copies = scores.shape[:-3].numel()
-        each = rows.repeated(copies)
+        each = rows.repeated(scores.shape[:-3].numel())
         return log_marginals(self.chain(scores.flatten(0, -3), each)).view(scores.shape)
 
     def decode(self, scores: Tensor, rows: Rows) -> Decoded:
         """The best path, and the marginals of its tags."""
         chain = self.chain(self.seen(scores, rows), rows)
-        return Decoded(viterbi(chain)[0], log_marginals(chain))
+        return Decoded(viterbi(chain), log_marginals(chain))
 
     def loss(self, scores: Tensor, labels: Tensor, rows: Rows) -> Tensor:
         """The negative log likelihood of the labels, a mean over labelled words.

@@ -5,12 +5,9 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 _POOL = 16
 """Training sorts by length within stretches of this many batches: little padding, and still a shuffled order."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from sequst.corpus.sentence import Sentence
@@ -19,8 +20,6 @@ from sequst.tagger.planning import plan
 from sequst.tagger.prediction import CHUNK, Prediction
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from sequst.tagger.tagger import Tagger
 
 
@@ -109,6 +108,26 @@ def label_words(tagger: Tagger, sentences: Sequence[Sentence], probabilities: bo
     if probabilities:
         nothing["probabilities"] = np.zeros((0, len(tagger.labels)), dtype=np.float32)
     return WordLabels(starts=words.starts, **found.arrays(nothing))
+
+
+@torch.inference_mode()
+def sentence_vectors(tagger: Tagger, sentences: Sequence[Sentence]) -> NDArray[np.float64]:
+    """(N, H): of every sentence the mean state of its words, without dropout; 0 for one without words. States are added up
+    batch by batch, never held all at once."""
+    words = Words(tagger, sentences)
+    lengths = np.diff(words.starts)
+    owner = np.repeat(np.arange(len(sentences)), lengths)
+    sums = np.zeros((len(sentences), tagger.encoder.width))
+    with forward_of(tagger) as forward:
+
+        def states(item: tuple[Batch, NDArray[np.int64]]) -> tuple[NDArray[np.int64], Tensor]:
+            batch, places = item
+            return places, batch.owned_of(forward.hidden(batch)).double()
+
+        for places, found in on_all_cores(tagger, forward, states, words.batches(forward.token_budget, forward.chunk)):
+            np.add.at(sums, owner[places], found.cpu().numpy())
+    vectors: NDArray[np.float64] = sums / np.maximum(lengths, 1)[:, None]
+    return vectors
 
 
 def annotate(tagger: Tagger, sentences: Iterable[Sentence], chunk: int = CHUNK) -> Iterator[Prediction]:

@@ -67,14 +67,9 @@ class Prediction:
 
     @property
     def entities(self) -> list[Entity]:
+        confidence, text = self.entity_calibration.confidence, self.sentence.excerpt
         return [
-            Entity(
-                type_,
-                start,
-                end,
-                self.sentence.excerpt(start, end),
-                self.entity_calibration.confidence(self.confidences[start:end], type_),
-            )
+            Entity(type_, start, end, text(start, end), confidence(self.confidences[start:end], type_))
             for type_, start, end in spans(self.tags)
         ]
 
@@ -91,17 +86,15 @@ class Prediction:
     def to_dict(self) -> dict[str, Any]:
         """The JSON form that `sequst predict` writes; character offsets are null where the input was words. Of a tagger that
         leaves entities out, these stand in a list of their own."""
-        record = {
+        record: dict[str, Any] = {
             "id": self.sentence.id,
             "words": list(self.words),
             "tags": list(self.tags),
             "entities": [self._told(entity) for entity in self.entities],
         }
-        return (
-            {**record, "left_out": [self._told(entity) for entity in self.left_out]}
-            if self.entity_calibration.threshold > 0
-            else record
-        )
+        if self.entity_calibration.threshold > 0:
+            record["left_out"] = [self._told(entity) for entity in self.left_out]
+        return record
 
     def _told(self, entity: Entity) -> dict[str, Any]:
         offsets = self.sentence.offsets
@@ -109,8 +102,8 @@ class Prediction:
             "type": entity.type,
             "start": entity.start,
             "end": entity.end,
-            "start_char": offsets[entity.start][0] if offsets is not None else None,
-            "end_char": offsets[entity.end - 1][1] if offsets is not None else None,
+            "start_char": None if offsets is None else offsets[entity.start][0],
+            "end_char": None if offsets is None else offsets[entity.end - 1][1],
             "text": entity.text,
             "confidence": round(entity.confidence, 6),
         }
@@ -150,8 +143,5 @@ def _whole(sentence: Sentence, number: int) -> Sentence:
 
 
 def _is_words(inputs: Any) -> bool:
-    return (
-        isinstance(inputs, list)
-        and bool(inputs)
-        and all(isinstance(word, str) and word and not any(map(str.isspace, word)) for word in inputs)
-    )
+    words = inputs if isinstance(inputs, list) else []
+    return bool(words) and all(isinstance(word, str) and word and not any(map(str.isspace, word)) for word in words)

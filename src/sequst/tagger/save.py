@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 import transformers
@@ -24,8 +24,6 @@ from sequst.tagger.heads import HEADS, CrfHead, SoftmaxHead
 from sequst.tagger.model_card import model_card
 from sequst.tagger.tagger import Tagger
 from sequst.version import __version__
-
-T = TypeVar("T")
 
 FACTS = "sequst.json"
 CONFIG = "config.json"
@@ -52,7 +50,6 @@ def save(tagger: Tagger, folder: str | Path, about: dict[str, Any]) -> None:
         if isinstance(tagger.head, SoftmaxHead):
             facts |= {"valid": tagger.head.valid, "transitions": tagger.head.transitions}
         if isinstance(tagger.head, CrfHead):
-            facts["constrained"] = tagger.head.constrained
             scores = {name: value.detach().cpu().contiguous() for name, value in tagger.head.named_parameters(recurse=False)}
             save_file(scores, temporary / CHAIN)
         write_json(temporary / FACTS, facts)
@@ -84,25 +81,13 @@ def load(folder: str | Path) -> Tagger:
             f"{folder}: its classifier makes {found[1]} labels of {found[0]} numbers, not {needed[1]} of {needed[0]}"
         )
     tables = {name: value for name, value in encoder.named_buffers() if value.is_floating_point()}
-    require_finite({**dict(encoder.named_parameters()), **tables, **dict(classifier.named_parameters())}, folder)
-    tagger = Tagger(
-        encoder, labels, classifier=classifier, max_length=facts["max_length"], overlap=facts["overlap"],
-        head=facts["head"], constrained=facts["constrained"], valid=facts["valid"],
-        transitions=_read(folder, "transitions", facts["transitions"], transitions.checked),
-        capitals=_read(folder, "capitals", facts["capitals"], capitals.checked),
-    )  # fmt: skip
+    _require_finite({**dict(encoder.named_parameters()), **tables, **dict(classifier.named_parameters())}, folder)
+    of_head = {name: facts[name] for name in ("head", "max_length", "overlap", "valid", "transitions", "capitals")}
+    tagger = Tagger(encoder, labels, classifier=classifier, **of_head)
     if isinstance(tagger.head, CrfHead):
         _load_chain(tagger.head, folder / CHAIN)
-    tagger.entity_calibration = _read(folder, "entity_calibration", facts["entity_calibration"], EntityCalibration.from_dict)
+    tagger.entity_calibration = facts["entity_calibration"]
     return tagger
-
-
-def _read(folder: Path, name: str, found: Any, read: Callable[[Any], T]) -> T:
-    """What sequst.json has under a name, as `read` makes of it."""
-    try:
-        return read(found)
-    except ValueError as error:
-        raise SequstError(f"{folder / FACTS}: {error}; found {name} {shorten(found)}") from None
 
 
 def require_model(folder: Path) -> None:
@@ -136,10 +121,9 @@ def _load_bilstm(folder: Path, facts: dict[str, Any]) -> tuple[Encoder, nn.Linea
 
 
 _PARTS = {Transformer.kind: _load_transformer, BILSTM: _load_bilstm}
-_DEFAULTS = {
+_DEFAULTS: dict[str, Any] = {
     "architecture": Transformer.kind,
     "head": "softmax",
-    "constrained": True,
     "valid": False,
     "transitions": {},
     "capitals": {},
@@ -149,6 +133,11 @@ _DEFAULTS = {
     "entity_calibration": {},
 }
 """What a folder that another tool has made does not say."""
+_READERS: dict[str, Callable[..., Any]] = {
+    "transitions": transitions.checked,
+    "capitals": capitals.checked,
+    "entity_calibration": EntityCalibration.from_dict,
+}
 _RENAMED = {"successions": "transitions", "trust": "entity_calibration"}
 """Names before 0.2."""
 
@@ -158,40 +147,48 @@ def _facts(folder: Path) -> dict[str, Any]:
     path = folder / FACTS
     if (folder / SHAPE).is_file() and not path.is_file():
         raise SequstError(f"{folder}: it has {SHAPE}, and no {FACTS}, without which it cannot be loaded; save the tagger again")
-    facts = read_json(path) if path.is_file() else {}
-    if not isinstance(facts, dict):
+    found = read_json(path) if path.is_file() else {}
+    if not isinstance(found, dict):
         raise SequstError(f"{path}: not what sequst writes")
-    renamed = {_RENAMED.get(name, name): value for name, value in facts.items()}
-    facts = {**_DEFAULTS, **renamed}
+    facts: dict[str, Any] = _DEFAULTS | {str(_RENAMED.get(name, name)): value for name, value in found.items()}
     for name, default in _DEFAULTS.items():
         if type(facts[name]) is not type(default):
-            raise SequstError(
-                f"{path}: not what sequst writes; found {name} {shorten(facts[name])}, expected one like {default!r}"
-            )
+            raise _unlike(path, f"found {name} {shorten(facts[name])}, expected one like {default!r}")
+    for name, read in _READERS.items():
+        try:
+            facts[name] = read(facts[name])
+        except ValueError as error:
+            raise SequstError(f"{path}: {error}; found {name} {shorten(facts[name])}") from None
     for name, known in (("head", HEADS), ("architecture", _PARTS)):
         if facts[name] not in known:
-            raise SequstError(f"{path}: not what sequst writes; its {name} must be {' or '.join(known)}")
+            raise _unlike(path, f"its {name} must be {' or '.join(known)}")
     if not all(isinstance(label, str) for label in facts["labels"]):
-        raise SequstError(f"{path}: not what sequst writes; its labels must be texts")
+        raise _unlike(path, "its labels must be texts")
     if facts["max_length"] < 4 or not 0 <= facts["overlap"] <= facts["max_length"] // 2:
-        raise SequstError(f"{path}: not what sequst writes; found max_length {facts['max_length']}, overlap {facts['overlap']}")
+        raise _unlike(path, f"found max_length {facts['max_length']}, overlap {facts['overlap']}")
+    if facts.get("constrained") is False:
+        raise SequstError(f"{path}: its CRF allows tags that IOB2 does not, as no version does any more; train it again")
     if (folder / CHAIN).is_file() != (facts["head"] == "crf"):
         raise SequstError(f"{folder}: {CHAIN} and the head that {FACTS} names do not fit together; save the tagger again")
     return facts
+
+
+def _unlike(path: Path, what: str) -> SequstError:
+    return SequstError(f"{path}: not what sequst writes; {what}")
 
 
 def _load_chain(head: CrfHead, path: Path) -> None:
     """The scores of the chain, which must be all there and of the right shapes."""
     with loading(f"the chain of the CRF in {path}"):
         found = load_file(path)
-        require_finite(found, path)
+        _require_finite(found, path)
         for name, value in head.named_parameters(recurse=False):
             if name not in found or found[name].shape != value.shape:
                 raise ValueError(f"{name} is missing or has another shape than the labels ask for")
             value.data.copy_(found[name])
 
 
-def require_finite(tensors: Mapping[str, Tensor], place: Path) -> None:
+def _require_finite(tensors: Mapping[str, Tensor], place: Path) -> None:
     """Weights that are no numbers would give answers that are none."""
     for name, value in tensors.items():
         if not value.is_floating_point() or not torch.isfinite(value).all():

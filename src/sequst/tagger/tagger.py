@@ -15,9 +15,9 @@ from sequst.errors import SequstError, UsageError
 from sequst.tagger.batches import Batch
 from sequst.tagger.capitals import capital_scores, sees_capitals
 from sequst.tagger.encoders.base import Encoder
-from sequst.tagger.encoders.create import new_encoder
-from sequst.tagger.encoders.shape import BiLstmShape
-from sequst.tagger.entity_calibration import UNCALIBRATED, EntityCalibration
+from sequst.tagger.encoders.shape import BILSTM, BiLstmShape
+from sequst.tagger.encoders.transformer import Transformer
+from sequst.tagger.entity_calibration import UNCALIBRATED
 from sequst.tagger.heads import HEADS, CrfHead, Decoded, Head, SoftmaxHead
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 DEVICES = ("auto", "cpu", "cuda")
+_SHAPE = BiLstmShape()
 
 
 def labels_of(sentences: Iterable[Sentence]) -> list[str]:
@@ -51,11 +52,10 @@ class Tagger(nn.Module):
         encoder: Encoder,
         labels: list[str],
         *,
-        max_length: int,
-        overlap: int,
+        max_length: int = 64,
+        overlap: int = 16,
         seed: int = 0,
         head: str = "softmax",
-        constrained: bool = True,
         valid: bool = False,
         transitions: Mapping[str, float] | None = None,
         capitals: Mapping[str, Sequence[float]] | None = None,
@@ -69,12 +69,11 @@ class Tagger(nn.Module):
         self.encoder = encoder
         self.splitter = encoder.splitter(max_length, overlap)
         self.pad_id = encoder.pad_id
-        self.entity_calibration: EntityCalibration = UNCALIBRATED
-        """What the confidence of entities is made with."""
+        self.entity_calibration = UNCALIBRATED
         if head not in HEADS:
             raise UsageError(f"unknown head {head!r}; use {' or '.join(HEADS)}")
         self.head: Head = (
-            CrfHead(encoder.width, labels, encoder.dropout, seed, constrained)
+            CrfHead(encoder.width, labels, encoder.dropout, seed)
             if head == "crf"
             else SoftmaxHead(encoder.width, len(labels), encoder.dropout, seed, labels if valid else None, transitions)
         )
@@ -86,20 +85,21 @@ class Tagger(nn.Module):
 
     @classmethod
     def from_encoder(
-        cls, name: str, labels: list[str], *, max_length: int = 64, overlap: int = 16, seed: int = 0,
-        head: str = "softmax", constrained: bool = True, valid: bool = False, text: Iterable[Sequence[str]] = (),
-        shape: BiLstmShape | None = None, transitions: Mapping[str, float] | None = None,
-        capitals: Mapping[str, Sequence[float]] | None = None,
+        cls, name: str, labels: list[str], *, seed: int = 0, text: Iterable[Sequence[str]] = (),
+        shape: BiLstmShape = _SHAPE, **options: Any,
     ) -> Tagger:  # fmt: skip
         """A tagger that has learnt nothing yet: on pretrained weights, of which the seed decides those that the checkpoint
-        lacks, or on a new `bilstm` of this shape that knows the words and characters of the text. `capitals` do not count
-        where the encoder sees those of the text."""
-        encoder = new_encoder(name, labels, seed, text, shape or BiLstmShape())
-        tagger = cls(
-            encoder, labels, max_length=max_length, overlap=overlap, seed=seed, head=head, constrained=constrained, valid=valid,
-            transitions=transitions, capitals=capitals,
-        )  # fmt: skip
-        if capitals and sees_capitals(tagger.splitter, text):
+        lacks, or on a new `bilstm` of this shape that knows the words and characters of the text. The options are those of a
+        tagger; `capitals` do not count where the encoder sees those of the text."""
+        encoder: Encoder
+        if name == BILSTM:
+            from sequst.tagger.encoders.bilstm import BiLstm
+
+            encoder = BiLstm.new(text, shape, seed)
+        else:
+            encoder = Transformer.pretrained(name, labels, seed)
+        tagger = cls(encoder, labels, seed=seed, **options)
+        if tagger.head.capitals is not None and sees_capitals(tagger.splitter, text):
             tagger.head.capitals = None
         return tagger
 

@@ -1,9 +1,8 @@
 """Which tags follow one another: counted in labelled sentences, and weighed when the tags of others are decoded.
 
-A softmax head says p(tag | sentence) of every word by itself. As in a hybrid of a network and a hidden Markov model, tags are
-as likely as the product of these over all words, times p(tag | tag before) / p(tag) for every two neighbours: what comes more
-often than by chance counts for a path, what comes more rarely against it. A few dozen sentences say little of every pair of
-tags, so pairs are counted by kind: it matters whether a tag begins or continues an entity, and whether one of the same type.
+As in a hybrid of a network and a hidden Markov model, tags are as likely as the product of p(tag | sentence) over all words,
+times p(tag | tag before) / p(tag) for every two neighbours. A few dozen sentences say little of every pair of tags, so pairs
+are counted by kind: whether a tag begins or continues an entity, and whether one of the same type.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -62,8 +62,8 @@ def transition_scores(found: Mapping[str, float], labels: Sequence[str]) -> Tens
     return torch.tensor([[found.get(kind, 0.0) if kind is not None else 0.0 for kind in row] for row in kinds])
 
 
-def checked(found: Mapping[str, object]) -> dict[str, float]:
+def checked(found: Mapping[str, Any]) -> dict[str, float]:
     """What `count_transitions` gave, read from a file; a ValueError for anything else."""
     if not all(kind in KINDS and isinstance(score, int | float) and math.isfinite(score) for kind, score in found.items()):
         raise ValueError("not what sequst writes")
-    return {kind: float(score) for kind, score in found.items()}  # type: ignore[arg-type]
+    return {kind: float(score) for kind, score in found.items()}

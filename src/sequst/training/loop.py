@@ -293,23 +293,16 @@ class _Position:
 
 def _copy(tagger: Tagger) -> dict[str, Tensor]:
     """The weights as they are: on a GPU that has room for many more of them there, which takes no time, else on the CPU."""
-    weights = _weights(tagger)
+    weights = tagger.state_dict()
     size = sum(value.nbytes for value in weights.values())
     roomy = tagger.device.type == "cpu" or torch.cuda.mem_get_info(tagger.device)[0] > 8 * size
-    return {name: value.detach().to(value.device if roomy else "cpu", copy=True) for name, value in weights.items()}
-
-
-def _weights(tagger: Tagger) -> dict[str, Tensor]:
-    """What a state has, as it is within the phase: of a table the part that is learnt."""
-    beside = {f"{prefix}.{name}" for prefix, module in tagger.named_modules() for name in module._non_persistent_buffers_set}
-    named = itertools.chain(tagger.named_parameters(), tagger.named_buffers())
-    return {name: value for name, value in named if name not in beside}
+    return {name: value.to(value.device if roomy else "cpu", copy=True) for name, value in weights.items()}
 
 
 @torch.no_grad()
 def _put_back(tagger: Tagger, weights: dict[str, Tensor]) -> None:
     """Undo all that happened since they were copied."""
-    for name, value in _weights(tagger).items():
+    for name, value in tagger.state_dict().items():
         value.copy_(weights[name])
 
 

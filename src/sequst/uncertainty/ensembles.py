@@ -76,7 +76,7 @@ def best_valid(beliefs: Beliefs, names: Sequence[str], weights: Mapping[str, flo
     for rows in plan([len(part) for part in parts], max_rows=AT_ONCE, max_tokens=len(logs)):
         some = [parts[row] for row in rows]
         inside = pad_sequence([torch.ones(len(part), dtype=torch.bool) for part in some], batch_first=True)
-        path, _ = viterbi(Chain(pad_sequence(some, batch_first=True), inside, transitions, start, end))
+        path = viterbi(Chain(pad_sequence(some, batch_first=True), inside, transitions, start, end))
         for row, part, best in zip(rows, some, path, strict=True):
             labels[row] = best[: len(part)]
     return torch.cat(labels).numpy() if labels else np.zeros(0, dtype=np.int64)

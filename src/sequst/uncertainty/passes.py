@@ -14,7 +14,6 @@ from sequst.tagger.accel.dropout_masks import Masks
 from sequst.tagger.accel.forward import Forward
 from sequst.tagger.accel.layers import Layers
 from sequst.tagger.batches import Batch
-from sequst.tagger.encoders.transformer import states_of_words
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.mc_dropout import mc_dropout, same_dropout
 
@@ -61,7 +60,7 @@ def _cpu_passes(tagger: Tagger, cpu: CpuForward, batch: Batch, passes: int, seed
     begun, masks, head = cpu.begin(batch, last_layers), Masks(seed), tagger.head
     for done in range(0, passes, TOGETHER):
         count = min(TOGETHER, passes - done)
-        hidden = torch.stack([states_of_words(cpu.finish(begun, masks), batch) for _ in range(count)])
+        hidden = torch.stack([cpu.finish(begun, masks) for _ in range(count)])
         yield _log_probs(tagger, batch, masks.drop(head.standardised(hidden), head.dropout.p))
 
 

@@ -43,7 +43,6 @@ HEADS: dict[str, dict[str, Any]] = {
     "capitals": {"valid": True, "capitals": CAPITALS},
     "crf": {"head": "crf"},
     "crf with capitals": {"head": "crf", "capitals": CAPITALS},
-    "free crf": {"head": "crf", "constrained": False},
 }
 
 

@@ -123,7 +123,7 @@ def test_with_the_same_masks_it_drops_what_transformers_drops(
 
 def test_mpnet_asks_the_cpu_for_nothing() -> None:
     """Nothing is made there and copied, which would keep a GPU waiting, and a step from being recorded."""
-    from sequst.tagger.accel.mpnet import added_mask, place
+    from sequst.tagger.accel.mpnet import PlacedEncoder, added_mask
 
     class Watch(TorchDispatchMode):
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -133,7 +133,7 @@ def test_mpnet_asks_the_cpu_for_nothing() -> None:
             return found
 
     model = MODELS["mpnet"]().to("meta").train()
-    place(model.base_model.encoder)
+    model.base_model.encoder.__class__ = PlacedEncoder
     ids, mask = torch.ones(4, 8, dtype=torch.long, device="meta"), torch.ones(4, 8, device="meta")
     model(input_ids=ids, attention_mask=added_mask(mask))  # buckets are remembered
     with Watch():
@@ -142,14 +142,14 @@ def test_mpnet_asks_the_cpu_for_nothing() -> None:
 
 def test_mpnet_is_what_transformers_has() -> None:
     """Its position bias and mask are made without the CPU, and are the same."""
-    from sequst.tagger.accel.mpnet import added_mask, place
+    from sequst.tagger.accel.mpnet import PlacedEncoder, added_mask
 
     torch.manual_seed(1)
     model = MODELS["mpnet"]().eval()
     batch = batch_of()
     with torch.inference_mode():
         theirs = model(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits
-        place(model.base_model.encoder)
+        model.base_model.encoder.__class__ = PlacedEncoder
         ours = model(input_ids=batch.input_ids, attention_mask=added_mask(batch.attention_mask)).logits
     assert torch.equal(ours[batch.word_mask], theirs[batch.word_mask])
     loss = model(input_ids=batch.input_ids, attention_mask=added_mask(batch.attention_mask)).logits.sum()

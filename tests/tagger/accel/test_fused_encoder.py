@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 import torch
-from tests.tagger.accel import plain_kernels as plain
 from tests.tagger.accel import plain_training_kernels as plain_learning
 from tests.tagger.accel.test_cpu_forward import MODELS, SMALL, batch_of, model_of
 from torch import Tensor, nn
@@ -13,8 +12,7 @@ from torch.autograd import forward_ad
 
 from sequst.tagger.accel import fused_encoder as learning
 from sequst.tagger.accel.fused_encoder import FusedEncoder
-from sequst.tagger.accel.kernels import Site
-from sequst.tagger.accel.kernels.available import Fused, try_out
+from sequst.tagger.accel.kernels import Drop
 from sequst.tagger.accel.layers import Layers
 from sequst.tagger.batches import Batch, collate
 from sequst.tagger.encoders.transformer import Transformer
@@ -111,16 +109,16 @@ def test_copies_follow_the_weights_when_they_are_refreshed(model: Any) -> None:
     assert not torch.equal(way.states(batch), before)
 
 
-def by_autograd(states: Tensor, bias: Tensor | None, layers: Any, common: Any, *_: Tensor) -> Tensor:
+def by_autograd(states: Tensor, bias: Tensor | None, fused: Any, sizes: Tensor, keys: Tensor, *_: Tensor) -> Tensor:
     """Layers in plain steps, of which torch finds the gradients."""
-    for layer in layers:
-        known, keys = layer.known, common.keys
+    for layer in fused.layers:
+        known = layer.known
         qkv = torch.cat([part(states) for part in (known.query, known.key, known.value)], -1)
-        seen = plain_learning.attention(qkv, common.sizes, common.heads, bias, keys, layer.attention_site)
+        seen = plain_learning.attention(qkv, sizes, fused.heads, bias, keys, layer.attention_drop)
         change = known.output(seen)
-        middle = plain_learning.add_norm(change, states, known.first_norm, keys, layer.first_site, torch.float32).out
+        middle = plain_learning.add_norm(change, states, known.first_norm, keys, layer.first_drop, torch.float32).out
         inner = known.down(nn.functional.gelu(known.up(middle)))
-        states = plain_learning.add_norm(inner, middle, known.second_norm, keys, layer.second_site, torch.float32).out
+        states = plain_learning.add_norm(inner, middle, known.second_norm, keys, layer.second_drop, torch.float32).out
     return states
 
 
@@ -195,8 +193,8 @@ def test_it_goes_by_what_stands_in_place_of_the_weights(model: Any) -> None:
 
 
 def test_masks_have_their_rate_and_differ_by_site() -> None:
-    masks = [plain_learning.kept_features(torch.Size((500, 97)), KEYS, Site(0.2, number)) for number in range(2)]
-    weights = plain_learning.kept_weights(torch.Size((8, 4, 30, 30)), KEYS, Site(0.2, 0))
+    masks = [plain_learning.kept_features(torch.Size((500, 97)), KEYS, Drop.of_training(0.2, number)) for number in range(2)]
+    weights = plain_learning.kept_weights(torch.Size((8, 4, 30, 30)), KEYS, Drop.of_training(0.2, 0))
     for mask in (*masks, weights):
         assert (mask == 0).float().mean().item() == pytest.approx(0.2, abs=0.01)
         assert mask.mean().item() == pytest.approx(1.0, abs=0.02)
@@ -245,22 +243,6 @@ def test_an_encoder_goes_another_way_only_where_it_is_told_to(tiny_encoder: str)
     assert encoder.fused is None
 
 
-def test_kernels_are_tried_before_they_are_relied_on() -> None:
-    called = []
-
-    def attention_along(along: Tensor, qkv: Tensor, sizes: Tensor, heads: int, *rest: Any) -> Any:
-        called.append((along.shape, qkv.shape, sizes.tolist(), heads))
-        return plain_learning.attention_along(along, qkv, sizes, heads, *rest)
-
-    def attention_back(out: Tensor, qkv: Tensor, sizes: Tensor, heads: int, *rest: Any) -> Any:
-        called.append((out.shape, qkv.shape, sizes.tolist(), heads))
-        return plain_learning.attention_back(out, qkv, sizes, heads, *rest)
-
-    learning_: Any = SimpleNamespace(attention_along=attention_along, attention_back=attention_back)
-    try_out(Fused(plain, learning_), 32, torch.zeros(1, 96))
-    assert called == [((64, 96), (64, 96), [64], 1), ((64, 32), (64, 96), [64], 1)]
-
-
 DTYPES = {torch.float32: 1e-4, torch.bfloat16: 2e-2}
 
 
@@ -270,7 +252,7 @@ def learning_kernels_agree(
     from sequst.tagger.accel.kernels import training as fused_learning
 
     torch.manual_seed(0)
-    site, keys = Site(rate, 7), KEYS.to(device)
+    drop, keys = Drop.of_training(rate, 7), KEYS.to(device)
     width, tolerance = heads * size, DTYPES[dtype]
     qkv, along, out = (torch.randn(rows * length, n * width, device=device).to(dtype) for n in (3, 3, 1))
     sizes = torch.tensor([length, 1, max(1, length - 3), length, 2], device=device, dtype=torch.int32)
@@ -282,10 +264,10 @@ def learning_kernels_agree(
     change, to = qkv[:, :width].contiguous(), qkv[:, width : 2 * width].contiguous()
     found: list[list[Tensor]] = []
     for kernels in (fused_learning, plain_learning):
-        normed = kernels.add_norm(change, to, norm, keys, site, dtype)
-        back = kernels.add_norm_back(out, normed, norm, keys, site)
+        normed = kernels.add_norm(change, to, norm, keys, drop, dtype)
+        back = kernels.add_norm_back(out, normed, norm, keys, drop)
         of_scores = torch.empty(rows, heads, length, length, device=device)
-        given = sizes, heads, bias, keys, site
+        given = sizes, heads, bias, keys, drop
         found.append(
             [
                 kernels.attention(qkv, *given),
@@ -294,8 +276,8 @@ def learning_kernels_agree(
                 *normed,
                 *back[:2],
                 back.sums.sum(0),
-                kernels.attention_along(along, qkv, sizes, heads, bias, of_bias, keys, site),
-                kernels.add_norm_along(out, to, normed, norm, of_norm, keys, site, torch.float32),
+                kernels.attention_along(along, qkv, sizes, heads, bias, of_bias, keys, drop),
+                kernels.add_norm_along(out, to, normed, norm, of_norm, keys, drop, torch.float32),
             ]
         )
         assert torch.equal(kernels.attention_back(out, qkv.clone(), *given, None), found[-1][1])
@@ -334,7 +316,7 @@ def test_attention_is_the_same_every_time(length: int) -> None:
     out = torch.randn(rows * length, heads * size, device="cuda", dtype=torch.bfloat16)
     bias = torch.randn(heads, length, length, device="cuda")
     sizes = torch.randint(1, length + 1, (rows,), device="cuda", dtype=torch.int32)
-    given = (sizes, heads, bias, KEYS.cuda(), Site(0.1, 3))
+    given = (sizes, heads, bias, KEYS.cuda(), Drop.of_training(0.1, 3))
 
     def once() -> list[Tensor]:
         place, of_scores = qkv.clone(), torch.empty(rows, heads, length, length, device="cuda")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -17,7 +18,8 @@ from sequst.objectives import consistency as plain
 from sequst.objectives import masked
 from sequst.objectives.masked import masked_mean, word_losses
 from sequst.tagger import heads
-from sequst.tagger.accel.losses import loss_kernels
+from sequst.tagger.accel import available
+from sequst.tagger.accel.available import loss_kernels
 from sequst.tagger.batches import IGNORED, Rows
 from sequst.tagger.heads import SoftmaxHead
 
@@ -160,6 +162,26 @@ def test_in_half_precision_they_are_as_near_as_it_gets() -> None:
         found[kind] = [loss.detach(), *torch.autograd.grad(loss, learners)]
     for exact, rounded, ours in zip(*found.values(), strict=True):
         assert (ours - exact).norm() <= 2 * (rounded - exact).norm() + 1e-3 * exact.norm()
+
+
+def test_kernels_are_tried_before_they_are_relied_on(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    tried: list[tuple[Any, ...]] = []
+
+    def try_out(*given: Any) -> None:
+        tried.append(given)
+        if len(tried) > 1:
+            raise RuntimeError("no compiler")
+
+    kernels = SimpleNamespace(try_out=try_out)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
+    monkeypatch.setattr(available.importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(available.importlib, "import_module", lambda name: kernels)
+    for size, expected in ((32, kernels), (32, kernels), (64, None)):  # once for each size
+        assert available._tried("training", torch.device("cuda"), size, torch.bfloat16) is expected
+    assert tried == [(torch.device("cuda"), size, torch.bfloat16) for size in (32, 64)]
+    assert "no compiler" in caplog.text
+    available._tried.cache_clear()
 
 
 def test_a_cpu_has_no_kernels() -> None:

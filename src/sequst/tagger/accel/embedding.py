@@ -1,8 +1,7 @@
 """Tables of embeddings: gradients that are the same every time on a GPU, and of a large table the rows alone that are in use.
 
-torch's kernel for the gradient of a few thousand lookups reads them a thousand at a time, and where the next thousand is whole,
-or nearly, fast threads write it over numbers that slow ones still read (pytorch/pytorch#187687): now and then a gradient is
-wrong. Lookups of fewer are not affected, and for more there is another kernel.
+torch's kernel for the gradient of a few thousand lookups writes over numbers that it still reads, and now and then a gradient
+is wrong (pytorch/pytorch#187687). Lookups of fewer are not affected, and for more there is another kernel.
 
 The gradient of a table is as large as the table, and so are AdamW's moments: half of a small encoder, and of a multilingual one
 more, of which a phase of training has use for a tenth.
@@ -12,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -29,31 +28,23 @@ _FEW = 0.5
 """Above this fraction of used rows, train the whole table."""
 
 
-class _Part(NamedTuple):
-    """What a table is a part of for a while."""
-
-    whole: Tensor
-    rows: Tensor
-    """Those of the whole table that the part has."""
-    places: Tensor
-    """(V,) where each row of the whole table is in the part; -1 where it is not."""
-
-
 class SafeEmbedding(nn.Embedding):
     """A table that looks up no more at a time than is safe, where a gradient will be asked for."""
 
-    _part: _Part | None = None
+    _whole: tuple[Tensor, Tensor] | None = None
+    """While it is a part of a table: that table, and where each of its rows is in the part (V,); -1 where it is not."""
 
     def forward(self, input: Tensor) -> Tensor:
-        if self._part is None:
+        if self._whole is None:
             return self._look(input)
-        places = self._part.places[input]
+        whole, rows = self._whole
+        places = rows[input]
         if torch.is_grad_enabled():
             if not input.is_cuda and bool((places < 0).any()):  # on a GPU torch itself stops
                 raise IndexError("a word to be learnt is none of the phase's: its objective reads more than the batch")
             return self._look(places)
         inside = F.embedding(places.clamp(min=0), self.weight)
-        return torch.where((places >= 0).unsqueeze(-1), inside, F.embedding(input, self._part.whole))
+        return torch.where((places >= 0).unsqueeze(-1), inside, F.embedding(input, whole))
 
     def _look(self, input: Tensor) -> Tensor:
         if input.is_cuda and torch.is_grad_enabled() and SAFE < input.numel() <= MOST:
@@ -67,35 +58,21 @@ class SafeEmbedding(nn.Embedding):
 
     @contextlib.contextmanager
     def narrowed(self, rows: Tensor) -> Iterator[None]:
-        """Within it these rows alone are its weight, to be learnt; the others stay as they are. What looks up others is an
-        error where a gradient is asked for, and else finds them. Saved and loaded is the whole table all the same."""
-        assert self._part is None
+        """Within it these rows alone are its weight, to be learnt, saved and loaded; the others stay as they are. What looks up
+        others is an error where a gradient is asked for, and else finds them."""
         whole, padding = self.weight, self.padding_idx
         places = torch.full((len(whole),), -1, device=whole.device)
         places[rows] = torch.arange(len(rows), device=whole.device)
-        self.weight = nn.Parameter(whole.detach()[rows], whole.requires_grad)
-        self._part = _Part(whole.detach(), rows, places)
+        self.weight, self._whole = nn.Parameter(whole.detach()[rows], whole.requires_grad), (whole.detach(), places)
         if padding is not None:
             self.padding_idx = int(places[padding]) if places[padding] >= 0 else None
         try:
             yield
         finally:
             learnt = self.weight.detach()
-            self.weight, self.padding_idx, self._part = whole, padding, None
+            self.weight, self.padding_idx, self._whole = whole, padding, None
             with torch.no_grad():
                 whole[rows] = learnt
-
-    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        if self._part is not None:
-            destination[prefix + "weight"] = self._part.whole.index_copy(0, self._part.rows, self.weight.detach())
-
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        given = state_dict.get(prefix + "weight")
-        if self._part is not None and given is not None and given.shape == self._part.whole.shape:  # else torch says so
-            self._part.whole.copy_(given.detach())
-            state_dict = {**state_dict, prefix + "weight": self._part.whole[self._part.rows]}
-        super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
 def make_safe(model: nn.Module) -> None:

@@ -12,7 +12,6 @@ from torch import Tensor
 from sequst.tagger.accel.cpu_forward import CpuForward
 from sequst.tagger.accel.layers import Layers
 from sequst.tagger.batches import Batch
-from sequst.tagger.encoders.transformer import states_of_words
 from sequst.tagger.heads import Decoded
 from sequst.tagger.precision import has_bf16
 from sequst.tagger.tagger import Tagger
@@ -54,7 +53,7 @@ class Forward:
         if self.varlen is not None:
             return self.varlen.hidden(batch)
         if self.cpu is not None:
-            return states_of_words(self.cpu.finish(self.cpu.begin(batch)), batch)
+            return self.cpu.finish(self.cpu.begin(batch))
         return self._tagger.hidden(batch)
 
     def decode(self, batch: Batch) -> Decoded:

@@ -7,16 +7,16 @@ it is tested against autograd's. Other architectures and longer rows go through 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sequst.tagger.accel.kernels import LONGEST, Normed, Site, TrainingKernels
-from sequst.tagger.accel.kernels.available import fused_kernels
-from sequst.tagger.accel.layers import Layer, Layers
+from sequst.tagger.accel.available import encoder_kernels
+from sequst.tagger.accel.kernels import LONGEST, Drop, Normed
+from sequst.tagger.accel.layers import Layer, Layers, joined
 from sequst.tagger.batches import Batch
 from sequst.tagger.encoders.base import Encoder
 
@@ -47,33 +47,22 @@ class _Prepared(NamedTuple):
     output: _Product
     up: _Product
     down: _Product
-    attention_site: Site
-    first_site: Site
-    second_site: Site
-
-
-class _Common(NamedTuple):
-    """What all layers of a forward share."""
-
-    kernels: TrainingKernels
-    heads: int
-    sizes: Tensor  # (B,)
-    keys: Tensor  # (2,)
-    ones: Tensor  # (layers, 1, N)
-    follow: Callable[[], None]
-    """Makes the copies equal to the weights, where others stood in their place since the forward."""
+    attention_drop: Drop
+    first_drop: Drop
+    second_drop: Drop
 
 
 class FusedEncoder:
     """The forward of one encoder while it is trained, used within this context. It computes with copies of the weights, which
     must be refreshed after an update; tensors that stand in the place of the weights are noticed by themselves."""
 
-    def __init__(self, encoder: Encoder, known: Layers, kernels: TrainingKernels, dtype: torch.dtype) -> None:
-        self._encoder, self._known, self._kernels, self._dtype = encoder, known, kernels, dtype
+    def __init__(self, encoder: Encoder, known: Layers, kernels: ModuleType, dtype: torch.dtype) -> None:
+        self._encoder, self._known, self._dtype = encoder, known, dtype
+        self.kernels, self.heads = kernels, known.heads
         self.copies: dict[Tensor, Tensor] = {}
         """In the precision of the products, of each weight that takes part in one."""
         self._copied: list[nn.Linear] = []
-        self._layers = [self._prepared(layer, number) for number, layer in enumerate(known.layers)]
+        self.layers = [self._prepared(layer, number) for number, layer in enumerate(known.layers)]
         self._copied_from = self._addresses()
 
     def __enter__(self) -> None:
@@ -88,8 +77,8 @@ class FusedEncoder:
         known = Layers.of(encoder)
         if known is None or known.base.device.type != "cuda" or not known.gelu or not hasattr(torch.ops.aten.bmm, "dtype"):
             return None
-        kernels = fused_kernels(known, dtype)
-        return None if kernels is None else cls(encoder, known, kernels.training, dtype)
+        kernels = encoder_kernels("training", known, dtype)
+        return None if kernels is None else cls(encoder, known, kernels, dtype)
 
     def takes(self, batch: Batch) -> bool:
         """Whether it is this forward's to do: rows that are short enough, gradients that are asked for, in this precision."""
@@ -102,7 +91,7 @@ class FusedEncoder:
         torch._foreach_copy_(list(self.copies.values()), [each.detach() for part in self._copied for each in _both(part)])
         self._copied_from = self._addresses()
 
-    def _follow(self) -> None:
+    def follow(self) -> None:
         """Refresh the copies where other tensors stand in the place of the weights than when they were last refreshed."""
         if self._addresses() != self._copied_from:
             self.refresh()
@@ -115,7 +104,7 @@ class FusedEncoder:
         """(B, L, H): of every sub-word, fp32; from these word embeddings where they are given. What is dropped, torch's
         generator decides."""
         device = batch.input_ids.device
-        self._follow()
+        self.follow()
         with torch.autocast(device.type, enabled=False):
             embedded = self._known.embeddings(batch.input_ids, words)
             bias = self._known.position_bias(embedded.shape[1], device)
@@ -123,33 +112,23 @@ class FusedEncoder:
             keys = torch.randint(2**31 - 1, (2,), device=device, dtype=torch.int32)
             states = embedded.flatten(0, 1).to(self._dtype)
             sizes = batch.attention_mask.sum(1, dtype=torch.int32)
-            ones = states.new_ones(len(self._layers), 1, len(states))
-            common = _Common(self._kernels, self._known.heads, sizes, keys, ones, self._follow)
-            weights = [weight for layer in self._layers for weight in _weights(layer.known)]
-            states = _Stack.apply(states, bias, self._layers, common, *weights)  # type: ignore[no-untyped-call]
+            weights = [weight for layer in self.layers for weight in _weights(layer.known)]
+            states = _Stack.apply(states, bias, self, sizes, keys, *weights)  # type: ignore[no-untyped-call]
         return states.view(embedded.shape)  # type: ignore[no-any-return]
 
     def _prepared(self, layer: Layer, number: int) -> _Prepared:
-        attention, first, second = (
-            Site(dropout.p, 3 * number + i)
-            for i, dropout in enumerate((layer.attention_dropout, layer.first_dropout, layer.second_dropout))
-        )
-        return _Prepared(
-            layer, self._product(layer.query, layer.key, layer.value), self._product(layer.output), self._product(layer.up),
-            self._product(layer.down), attention, first, second,
-        )  # fmt: skip
+        dropouts = layer.attention_dropout, layer.first_dropout, layer.second_dropout
+        attention, first, second = (Drop.of_training(dropout.p, 3 * number + i) for i, dropout in enumerate(dropouts))
+        qkv, output, up, down = map(self._product, layer.products)
+        return _Prepared(layer, qkv, output, up, down, attention, first, second)
 
-    def _product(self, *parts: nn.Linear) -> _Product:
+    def _product(self, parts: list[nn.Linear]) -> _Product:
         """The weights of some layers side by side."""
-        weight = torch.cat([part.weight.detach() for part in parts]).to(self._dtype)
-        bias = torch.cat([part.bias.detach() for part in parts]).to(self._dtype)
-        at = 0
-        for part in parts:
-            rows = slice(at, at + part.out_features)
-            self.copies |= {part.weight: weight[rows], part.bias: bias[rows]}
-            at += part.out_features
+        product = _Product(*joined(parts, self._dtype))
+        for part, weight, bias in zip(parts, product.weight.chunk(len(parts)), product.bias.chunk(len(parts)), strict=True):
+            self.copies |= {part.weight: weight, part.bias: bias}
         self._copied += parts
-        return _Product(weight, bias)
+        return product
 
 
 def _both(part: nn.Linear | nn.LayerNorm) -> tuple[Tensor, Tensor]:
@@ -175,47 +154,49 @@ class _Kept(NamedTuple):
 
 
 class _Stack(torch.autograd.Function):
-    """All layers: states (N, H) -> states (N, H). What they sum over rows they sum together, when all of them are through."""
+    """All layers: states (N, H) -> states (N, H). `sizes` (B,) are the sub-words of each row, `keys` (2,) decide the masks.
+    What the layers sum over rows they sum together, when all of them are through."""
 
     @staticmethod
-    def forward(ctx: Any, states: Tensor, bias: Tensor | None, layers: list[_Prepared], common: _Common, *_: Tensor) -> Tensor:
-        kernels, keys, dtype = common.kernels, common.keys, states.dtype
+    def forward(
+        ctx: Any, states: Tensor, bias: Tensor | None, fused: FusedEncoder, sizes: Tensor, keys: Tensor, *_: Tensor
+    ) -> Tensor:
+        kernels, layers, dtype = fused.kernels, fused.layers, states.dtype
         qkvs, inners = (
             states.new_empty(len(layers), len(states), product.weight.shape[0]) for product in (layers[0].qkv, layers[0].up)
         )
         kept = []
         for layer, qkv, inner in zip(layers, qkvs, inners, strict=True):
             layer.qkv(states, qkv)
-            seen = kernels.attention(qkv, common.sizes, common.heads, bias, keys, layer.attention_site)
-            first = kernels.add_norm(layer.output(seen), states, layer.known.first_norm, keys, layer.first_site, dtype)
+            seen = kernels.attention(qkv, sizes, fused.heads, bias, keys, layer.attention_drop)
+            first = kernels.add_norm(layer.output(seen), states, layer.known.first_norm, keys, layer.first_drop, dtype)
             active = F.gelu(layer.up(first.out, inner))
             last = torch.float32 if layer is layers[-1] else dtype
-            second = kernels.add_norm(layer.down(active), first.out, layer.known.second_norm, keys, layer.second_site, last)
+            second = kernels.add_norm(layer.down(active), first.out, layer.known.second_norm, keys, layer.second_drop, last)
             kept.append(_Kept(states, qkv, seen, first, inner, active, second._replace(out=first.out)))
             states = second.out
-        ctx.layers, ctx.common, ctx.bias, ctx.kept, ctx.qkvs, ctx.inners = layers, common, bias, kept, qkvs, inners
+        ctx.fused, ctx.sizes, ctx.keys, ctx.bias, ctx.kept, ctx.qkvs, ctx.inners = fused, sizes, keys, bias, kept, qkvs, inners
         return states
 
     @staticmethod
     def backward(ctx: Any, out: Tensor) -> tuple[Any, ...]:
-        layers: list[_Prepared] = ctx.layers
-        common: _Common = ctx.common
-        common.follow()
-        kernels, keys, rows = common.kernels, common.keys, len(common.sizes)
-        learns = any(ctx.needs_input_grad[4:])
+        fused: FusedEncoder = ctx.fused
+        fused.follow()
+        kernels, layers, sizes, keys = fused.kernels, fused.layers, ctx.sizes, ctx.keys
+        learns = any(ctx.needs_input_grad[5:])
         of_scores = None
         if ctx.bias is not None and ctx.needs_input_grad[1]:
-            of_scores = ctx.bias.new_empty(len(layers), rows, *ctx.bias.shape)
+            of_scores = ctx.bias.new_empty(len(layers), len(sizes), *ctx.bias.shape)
         matrices: list[list[Tensor]] = []
         sums: list[Tensor] = []
         for number in reversed(range(len(layers))):
             layer, kept = layers[number], ctx.kept.pop()
-            after = kernels.add_norm_back(out.contiguous(), kept.second, layer.known.second_norm, keys, layer.second_site)
+            after = kernels.add_norm_back(out.contiguous(), kept.second, layer.known.second_norm, keys, layer.second_drop)
             of_inner = torch.ops.aten.gelu_backward(layer.down.back(after.change), kept.inner, grad_input=kept.inner)
             to_first = layer.up.back(of_inner, after.to)
-            between = kernels.add_norm_back(to_first, kept.first, layer.known.first_norm, keys, layer.first_site)
+            between = kernels.add_norm_back(to_first, kept.first, layer.known.first_norm, keys, layer.first_drop)
             of_qkv = kernels.attention_back(
-                layer.output.back(between.change), kept.qkv, common.sizes, common.heads, ctx.bias, keys, layer.attention_site,
+                layer.output.back(between.change), kept.qkv, sizes, fused.heads, ctx.bias, keys, layer.attention_drop,
                 None if of_scores is None else of_scores[number],
             )  # fmt: skip
             out = layer.qkv.back(of_qkv, between.to)
@@ -228,7 +209,8 @@ class _Stack(torch.autograd.Function):
         if not learns:
             return out, of_bias, *(None for _ in ctx.needs_input_grad[2:])
         norms = torch.stack(sums).sum(1).view(len(layers), 2, 3, -1).unbind()
-        qkv_biases, up_biases = (_in_fp32(common.ones, each).flatten(1).unbind() for each in (ctx.qkvs, ctx.inners))
+        ones = ctx.qkvs.new_ones(len(layers), 1, ctx.qkvs.shape[1])
+        qkv_biases, up_biases = (_in_fp32(ones, each).flatten(1).unbind() for each in (ctx.qkvs, ctx.inners))
         found: list[Tensor] = []
         for number in range(len(layers)):
             of_qkv, of_output, of_up, of_down = matrices[-1 - number]
@@ -237,30 +219,29 @@ class _Stack(torch.autograd.Function):
             found += [each for pair in three for each in pair]
             found += [of_output, first[2], first[0], first[1], of_up, up_biases[number]]
             found += [of_down, second[2], second[0], second[1]]
-        return out, of_bias, None, None, *found
+        return out, of_bias, None, None, None, *found
 
     @staticmethod
-    def jvp(ctx: Any, along: Tensor, of_bias: Tensor | None, _: None, __: None, *of_weights: Tensor) -> Tensor:
+    def jvp(ctx: Any, along: Tensor, of_bias: Tensor | None, *rest: Any) -> Tensor:
         """How states change, where those that go in change `along` this, and the weights so."""
-        layers: list[_Prepared] = ctx.layers
-        common: _Common = ctx.common
-        kernels, keys, dtype = common.kernels, common.keys, along.dtype
-        changes = _changes(layers, of_weights)
+        fused: FusedEncoder = ctx.fused
+        kernels, layers, keys, dtype = fused.kernels, fused.layers, ctx.keys, along.dtype
+        changes = _changes(layers, rest[3:])
         for layer, kept, change in zip(layers, ctx.kept, changes, strict=True):
             of_qkv = layer.qkv.along(kept.states, along, change.qkv)
             of_seen = kernels.attention_along(
-                of_qkv, kept.qkv, common.sizes, common.heads, ctx.bias, of_bias, keys, layer.attention_site
+                of_qkv, kept.qkv, ctx.sizes, fused.heads, ctx.bias, of_bias, keys, layer.attention_drop
             )
             of_output = layer.output.along(kept.seen, of_seen, change.output)
             first = kernels.add_norm_along(
-                of_output, along, kept.first, layer.known.first_norm, change.first, keys, layer.first_site, dtype
+                of_output, along, kept.first, layer.known.first_norm, change.first, keys, layer.first_drop, dtype
             )
             of_inner = layer.up.along(kept.first.out, first, change.up)
             of_active = torch.ops.aten.gelu_backward(of_inner, kept.inner)
             of_down = layer.down.along(kept.active, of_active, change.down)
             last = torch.float32 if layer is layers[-1] else dtype
             along = kernels.add_norm_along(
-                of_down, first, kept.second, layer.known.second_norm, change.second, keys, layer.second_site, last
+                of_down, first, kept.second, layer.known.second_norm, change.second, keys, layer.second_drop, last
             )
         return along
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-_ALIKE = ("BertModel", "RobertaModel", "XLMRobertaModel", "CamembertModel")
-_MPNET = "MPNetModel"
+_KNOWN = ("BertModel", "RobertaModel", "XLMRobertaModel", "CamembertModel", "MPNetModel")
 
 
 class Layer(NamedTuple):
@@ -27,6 +27,11 @@ class Layer(NamedTuple):
     second_dropout: nn.Dropout
     second_norm: nn.LayerNorm
 
+    @property
+    def products(self) -> list[list[nn.Linear]]:
+        """The linear layers; side by side those that read the same."""
+        return [[self.query, self.key, self.value], [self.output], [self.up], [self.down]]
+
 
 class Layers(NamedTuple):
     """Those of a model, with what is below them."""
@@ -38,15 +43,14 @@ class Layers(NamedTuple):
     def of(cls, encoder: nn.Module) -> Layers | None:
         """Of a pretrained encoder, or of its model; None where its architecture is not one of those that are known here."""
         model = getattr(encoder, "model", encoder)
-        base = getattr(model, getattr(model, "base_model_prefix", ""), None)
-        kind = type(base).__name__
-        if base is None or kind not in (*_ALIKE, _MPNET):
+        base: Any = getattr(model, getattr(model, "base_model_prefix", ""), None)
+        if type(base).__name__ not in _KNOWN:
             return None
         config: Any = base.config
         plain = getattr(config, "position_embedding_type", None) in (None, "absolute") and not config.chunk_size_feed_forward
         if not plain or getattr(config, "is_decoder", False) or getattr(config, "add_cross_attention", False):
             return None
-        return cls(base, [_mpnet_layer(layer) if kind == _MPNET else _bert_layer(layer) for layer in base.encoder.layer])
+        return cls(base, [_layer(layer) for layer in base.encoder.layer])
 
     def last(self, count: int) -> list[nn.Module]:
         """The modules of the last layers."""
@@ -82,17 +86,19 @@ class Layers(NamedTuple):
         return self.base.encoder.compute_position_bias(torch.empty(1, length, device=device))[0]  # type: ignore[no-any-return]
 
 
-def _bert_layer(layer: Any) -> Layer:
-    inner, outer = layer.attention.self, layer.attention.output
-    attention = (inner.query, inner.key, inner.value, inner.dropout, outer.dense, outer.dropout, outer.LayerNorm)
-    return Layer(*attention, *_feed_forward(layer))
-
-
-def _mpnet_layer(layer: Any) -> Layer:
-    inner, outer = layer.attention.attn, layer.attention
-    return Layer(inner.q, inner.k, inner.v, inner.dropout, inner.o, outer.dropout, outer.LayerNorm, *_feed_forward(layer))
-
-
-def _feed_forward(layer: Any) -> tuple[nn.Linear, Any, nn.Linear, nn.Dropout, nn.LayerNorm]:
+def _layer(layer: Any) -> Layer:
+    outer = layer.attention
+    if hasattr(outer, "attn"):  # MPNet
+        inner = outer.attn
+        attention = inner.q, inner.k, inner.v, inner.dropout, inner.o, outer.dropout, outer.LayerNorm
+    else:
+        inner, last = outer.self, outer.output
+        attention = inner.query, inner.key, inner.value, inner.dropout, last.dense, last.dropout, last.LayerNorm
     up, down = layer.intermediate, layer.output
-    return up.dense, up.intermediate_act_fn, down.dense, down.dropout, down.LayerNorm
+    return Layer(*attention, up.dense, up.intermediate_act_fn, down.dense, down.dropout, down.LayerNorm)
+
+
+def joined(parts: Sequence[nn.Linear], dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Copies of the weights and biases of linear layers, those of all side by side."""
+    weight, bias = torch.cat([part.weight.detach() for part in parts]), torch.cat([part.bias.detach() for part in parts])
+    return weight.to(dtype), bias.to(dtype)

@@ -1,12 +1,13 @@
 """Batches on all cores of the CPU at once, each by one of them.
 
-Threads that share a product wait for one another at every step, and all of them for whatever else runs on one of their cores. A
-core that has a batch to itself waits for nobody, keeps it in its own cache, and does what is no product as well; and of several
-batches the numbers do not depend on how many cores there are.
+Threads that share a product wait for one another at every step. A core that has a batch to itself waits for nobody and keeps it
+in its own cache, and the numbers do not depend on how many cores there are.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import functools
 import itertools
 import os
@@ -18,19 +19,18 @@ from typing import TypeVar
 import torch
 
 from sequst.tagger.accel.forward import Forward
-from sequst.tagger.accel.malloc import keep_heaps
 from sequst.tagger.tagger import Tagger
 
 T = TypeVar("T")
 R = TypeVar("R")
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as malloc.h numbers them
+_KEPT, _LARGE = 64 << 20, 32 << 20
+"""Bytes that stay at the end of a heap, and from which on a piece of memory is not of a heap, but the system's own."""
 
 
 def on_all_cores(tagger: Tagger, forward: Forward, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-    """What `work` makes of every item, in their order, without gradients.
-
-    One after the other where there is but one, and where the forward is the plain one, which draws from a generator that
-    all threads share. A GPU is given the next before it is done with the last.
-    """
+    """What `work` makes of every item, in their order, without gradients: one after the other where there is but one, and where
+    the forward is the plain one, which draws from a generator that all threads share."""
     if tagger.device.type == "cuda":
         yield from _ahead(work, items)
         return
@@ -47,7 +47,7 @@ def on_all_cores(tagger: Tagger, forward: Forward, work: Callable[[T], R], items
 
     if len(first) > 1:
         forward.cpu.lay_out()
-        keep_heaps()
+        _keep_heaps()
     if len(first) < 2 or cores < 2:
         yield from map(alone, rest)
         return
@@ -88,3 +88,16 @@ def _threads(count: int) -> ThreadPoolExecutor:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_threads.cache_clear)  # a child has none of its parent's threads
+
+
+@functools.cache
+def _keep_heaps() -> None:
+    """For the rest of the process, the memory that a batch leaves is there for the next one. glibc gives a few free megabytes
+    at the end of a heap back to the system, and what is mapped in again is filled with zeros first: a twentieth of the time.
+    Nothing where another C library, or whoever started the process, decides."""
+    if any(name.startswith("MALLOC_") for name in os.environ) or "malloc" in os.environ.get("GLIBC_TUNABLES", ""):
+        return
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # no such library, or no such function in it
+        library = ctypes.CDLL(None)
+        library.mallopt(_TRIM_THRESHOLD, _KEPT)
+        library.mallopt(_MMAP_THRESHOLD, _LARGE)

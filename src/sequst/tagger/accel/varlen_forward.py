@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -15,9 +16,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sequst.tagger.accel.kernels import Drop, Spans, VarlenKernels
-from sequst.tagger.accel.kernels.available import fused_kernels
-from sequst.tagger.accel.layers import Layer, Layers
+from sequst.tagger.accel.available import encoder_kernels
+from sequst.tagger.accel.kernels import Drop, Spans
+from sequst.tagger.accel.layers import Layers, joined
 from sequst.tagger.batches import Batch, moved
 
 AT_ONCE = 65536
@@ -35,7 +36,7 @@ class _Begun(NamedTuple):
 
 
 class _Layer(NamedTuple):
-    """The weights of a layer in the precision of the passes; what else it has, the known layer knows."""
+    """The weights and biases of a layer in the precision of the passes; what else it has, the known layer knows."""
 
     qkv: tuple[Tensor, Tensor]
     output: tuple[Tensor, Tensor]
@@ -46,20 +47,18 @@ class _Layer(NamedTuple):
 class VarlenForward:
     """The forward of one model, with its weights as they are now."""
 
-    def __init__(self, known: Layers, kernels: VarlenKernels, dtype: torch.dtype) -> None:
+    def __init__(self, known: Layers, kernels: ModuleType, dtype: torch.dtype) -> None:
         self._known, self._kernels, self._dtype = known, kernels, dtype
-        self._layers = [
-            _Layer(*(self._joined(*parts) for parts in ((layer.query, layer.key, layer.value), *_single(layer))))
-            for layer in known.layers
-        ]
+        self._layers = [_Layer(*(joined(parts, dtype) for parts in layer.products)) for layer in known.layers]
 
     @classmethod
     def of(cls, known: Layers) -> VarlenForward | None:
         """Where there is a GPU that its kernels run on, and autocast to half precision; in fp32 it would gain little."""
         if known.base.device.type != "cuda" or not torch.is_autocast_enabled("cuda"):
             return None
-        kernels = fused_kernels(known)
-        return None if kernels is None else cls(known, kernels.varlen, torch.get_autocast_dtype("cuda"))
+        dtype = torch.get_autocast_dtype("cuda")
+        kernels = encoder_kernels("varlen", known, dtype)
+        return None if kernels is None else cls(known, kernels, dtype)
 
     def hidden(self, batch: Batch) -> Tensor:
         """(B, W, H): the state of every word."""
@@ -131,14 +130,6 @@ class VarlenForward:
                 )
                 states = kernels.add_norm(F.linear(inner, *layer.down), states, known.second_norm, drop(known.second_dropout))
         return states
-
-    def _joined(self, *parts: nn.Linear) -> tuple[Tensor, Tensor]:
-        weight, bias = torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])
-        return weight.detach().to(self._dtype), bias.detach().to(self._dtype)
-
-
-def _single(layer: Layer) -> list[tuple[nn.Linear]]:
-    return [(layer.output,), (layer.up,), (layer.down,)]
 
 
 def _shares(passes: int, tokens: int) -> list[int]:

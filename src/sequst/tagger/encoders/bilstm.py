@@ -9,6 +9,7 @@ ones begin at 0, so that a word which was never learnt from is like an unknown o
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from sequst.files import read_json, write_json
 from sequst.tagger.batches import Batch
 from sequst.tagger.encoders.base import Encoder
 from sequst.tagger.encoders.shape import BILSTM, SHAPE, BiLstmShape
+from sequst.tagger.encoders.vectors import load_vectors
 from sequst.tagger.encoders.vocabulary import UNKNOWN, UNKNOWN_CHARACTER, Vocabulary, WordSplitter
 from sequst.tagger.windows import Splitter
 
@@ -63,6 +65,15 @@ class BiLstm(Encoder):
                 if "bias_ih" in name:  # gates in the order input, forget, cell, output: remember at first
                     bias[shape.hidden : 2 * shape.hidden] = 1.0
 
+    @classmethod
+    def new(cls, text: Iterable[Sequence[str]], shape: BiLstmShape, seed: int) -> BiLstm:
+        """One that has learnt nothing yet, with the words and characters of the text."""
+        vectors = load_vectors(shape.vectors) if shape.vectors else None
+        vocabulary = Vocabulary.of(text, vectors.words if vectors is not None else ())
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return cls(shape, vocabulary, None if vectors is None else vectors.table)
+
     def splitter(self, max_length: int, overlap: int) -> Splitter:
         """`max_length` and `overlap` count words here."""
         return WordSplitter(self.vocabulary, max_length, overlap)
@@ -95,13 +106,11 @@ class BiLstm(Encoder):
         return torch.cat(self.readings(batch, embeddings), dim=-1)
 
     def save(self, folder: Path, classifier: nn.Linear) -> None:
-        weights = {f"encoder.{name}": value for name, value in self.state_dict().items()}
+        weights = nn.ModuleDict({"encoder": self, "classifier": classifier}).state_dict()
         if self.learnt is None:
             weights["encoder.vectors"] = self.vectors[1:]
-        weights |= {f"classifier.{name}": value for name, value in classifier.state_dict().items()}
-        save_file({name: value.detach().cpu().contiguous() for name, value in weights.items()}, folder / WEIGHTS)
-        shape = {item.name: getattr(self.shape, item.name) for item in dataclasses.fields(BiLstmShape)}  # and nothing beside it
-        write_json(folder / SHAPE, shape)
+        save_file({name: value.cpu().contiguous() for name, value in weights.items()}, folder / WEIGHTS)
+        write_json(folder / SHAPE, dataclasses.asdict(self.shape))
         self.vocabulary.save(folder / VOCABULARY)
 
     @classmethod
@@ -112,20 +121,14 @@ class BiLstm(Encoder):
         for name, value in weights.items():
             if value.dtype != torch.float32:
                 raise ValueError(f"{name} in {WEIGHTS} holds what are no numbers of single precision")
-        for name in ("classifier.weight", "classifier.bias"):
-            if name not in weights or weights[name].ndim != 2 - name.endswith("bias"):
-                raise ValueError(f"{name} in {WEIGHTS} is missing or has another shape")
+        if "classifier.weight" not in weights or weights["classifier.weight"].ndim != 2:
+            raise ValueError(f"classifier.weight in {WEIGHTS} is missing or has another shape")
         encoder = cls(shape, vocabulary, weights.pop("encoder.vectors", None))
-        parts = {"encoder": {}, "classifier": {}}  # type: dict[str, dict[str, Tensor]]
-        for name, value in weights.items():
-            part, _, rest = name.partition(".")
-            parts.get(part, {})[rest] = value
         if encoder.learnt is None and len(encoder.vectors) != len(vocabulary.words) + 1:
             raise ValueError(f"it has {len(encoder.vectors) - 1} vectors for {len(vocabulary.words)} words")
-        encoder.load_state_dict(parts["encoder"])
-        labels, width = parts["classifier"]["weight"].shape
+        labels, width = weights["classifier.weight"].shape
         classifier = nn.Linear(width, labels)
-        classifier.load_state_dict(parts["classifier"])
+        nn.ModuleDict({"encoder": encoder, "classifier": classifier}).load_state_dict(weights)
         return encoder, classifier
 
 

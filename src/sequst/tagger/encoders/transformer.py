@@ -39,9 +39,9 @@ class Transformer(Encoder):
         make_safe(model)
         self._mask: Callable[[Tensor], Tensor] = lambda mask: mask
         if model.config.model_type == "mpnet":
-            from sequst.tagger.accel.mpnet import added_mask, place
+            from sequst.tagger.accel.mpnet import PlacedEncoder, added_mask
 
-            place(model.base_model.encoder)
+            model.base_model.encoder.__class__ = PlacedEncoder
             self._mask = added_mask
 
     @classmethod
@@ -91,12 +91,11 @@ def states_of_words(states: Tensor, batch: Batch) -> Tensor:
 
 def _find_classifier(model: nn.Module, labels: int) -> tuple[str, nn.Linear]:
     """The last linear layer of a `*ForTokenClassification`, by name."""
-    candidates = {
-        name: child for name, child in model.named_children() if isinstance(child, nn.Linear) and child.out_features == labels
-    }
-    for name in ("classifier", "score", *candidates):
-        if name in candidates:
-            return name, candidates[name]
+    linear = [(name, child) for name, child in model.named_children() if isinstance(child, nn.Linear)]
+    found = {name: child for name, child in linear if child.out_features == labels}
+    for name in ("classifier", "score", *found):
+        if name in found:
+            return name, found[name]
     raise SequstError(
         f"{type(model).__name__} has no linear classifier after its encoder, so sequst cannot train it; "
         "use an encoder of the BERT family (BERT, RoBERTa, MPNet, DeBERTa, ELECTRA, ModernBERT, …)"
@@ -105,9 +104,8 @@ def _find_classifier(model: nn.Module, labels: int) -> tuple[str, nn.Linear]:
 
 def _take_dropout(model: nn.Module) -> float:
     """Move the dropout before the classifier into the head, where it acts on standardised states; 0.1 where there is none."""
-    rates = []
+    rate = 0.1
     for child in model.children():
         if isinstance(child, nn.Dropout):
-            rates.append(child.p)
-            child.p = 0.0
-    return rates[-1] if rates else 0.1
+            rate, child.p = child.p, 0.0
+    return rate

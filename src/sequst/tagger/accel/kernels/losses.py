@@ -1,8 +1,7 @@
 """Losses of words, each a Triton kernel or two with its gradient. On few words a loss takes as long as it has kernels, and
 torch makes some 150 of them.
 
-The plain forms are in `SoftmaxHead.loss`, `sequst.objectives.masked` and `sequst.objectives.consistency`. Importing this needs
-Triton, which torch brings where it knows a GPU.
+The plain forms are in `SoftmaxHead.loss`, `sequst.objectives.masked` and `sequst.objectives.consistency`.
 """
 
 from __future__ import annotations
@@ -231,3 +230,8 @@ def gaussian_divergence(
     loss = _Divergence.apply(head.linear(states), words, total)
     averages = told.sum(1) / (total.clamp(min=1) * hidden.shape[-1])
     return loss, averages[0], averages[1]
+
+
+def try_out(device: torch.device) -> None:
+    """Fails where kernels do not run."""
+    labelled_loss(torch.zeros(1, 1, 2, device=device), torch.zeros(1, 1, device=device, dtype=torch.int64))

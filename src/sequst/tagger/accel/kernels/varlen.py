@@ -1,6 +1,6 @@
-"""The steps of a packed forward, each one kernel of Triton: what lies between is never written to memory.
+"""The steps of a packed forward, each one kernel: what lies between is never written to memory.
 
-Importing this needs Triton, which torch brings where it knows a GPU.
+N sub-words of all passes together, H features.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ PRECISION = {torch.float32: "ieee", torch.bfloat16: "tf32", torch.float16: "tf32
 
 ATTENTION_WARPS = {16: 1, 32: 4, 64: 4}
 """Warps for each size of block."""
-NORM_TILE, NORM_WARPS = 1024, 2
-"""Elements of half a row, times the rows, that a program normalises at once, and its warps."""
+NORM_WARPS = 2
+_NORM_TILE = 1024
+"""Elements of half a row, times the rows, that a program normalises at once."""
 
 
 @triton.jit
 def random_bits(places, first, second):
-    """As `plain.random_bits`."""
+    """32 bits for every place: a hash of it and the keys, so that nothing is drawn and nothing stored."""
     bits = places.to(tl.uint32) + first.to(tl.uint32)
     bits = (bits ^ (bits >> 16)) * 0x7FEB352D
     bits = (bits ^ (bits >> 15) ^ second.to(tl.uint32)) * 0x846CA68B
@@ -77,36 +78,69 @@ def _attention(
         tl.store(out + (begin + here)[:, None] * width + feature[None, :], seen.to(query.dtype), mask=inside)
 
 
+@triton.jit
+def halves(x, at, left, right, HALF: tl.constexpr):
+    """Rows in two halves, in fp32: one hash decides over a feature of both."""
+    one = tl.load(x + at, mask=left, other=0.0).to(tl.float32)
+    return one, tl.load(x + at + HALF, mask=right, other=0.0).to(tl.float32)
+
+
+@triton.jit
+def store_halves(x, at, one, two, left, right, HALF: tl.constexpr):
+    tl.store(x + at, one.to(x.dtype.element_ty), mask=left)
+    tl.store(x + at + HALF, two.to(x.dtype.element_ty), mask=right)
+
+
+@triton.jit
+def dropped(one, two, bits, threshold, kept_scale):
+    """What is left of two halves."""
+    one = tl.where((bits & 0xFFFF).to(tl.int32) >= threshold, one * kept_scale, 0.0)
+    return one, tl.where((bits >> 16).to(tl.int32) >= threshold, two * kept_scale, 0.0)
+
+
 @triton.jit(do_not_specialize=["count", "first", "second", "threshold"])
-def _add_norm(
-    change, to, weight, bias, out, count, first, second, threshold, kept_scale, epsilon,
-    WIDTH: tl.constexpr, HALF: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+def normalise(
+    change, to, weight, bias, keys, out, normal, inverse, count, first, second, threshold, kept_scale, epsilon,
+    WIDTH: tl.constexpr, HALF: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr, LEARNS: tl.constexpr,
 ):  # fmt: skip
-    """Some rows at a time, each in two halves, that one hash decides over a feature of both."""
+    """Some rows at a time. Where it `LEARNS`, the keys of a step are on the device, and what the gradient takes is kept."""
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)
     known = (row < count)[:, None]
     left, right = known & (column < HALF)[None, :], known & (column + HALF < WIDTH)[None, :]
     at = row[:, None] * WIDTH + column[None, :]
-    one = tl.load(change + at, mask=left, other=0.0).to(tl.float32)
-    two = tl.load(change + at + HALF, mask=right, other=0.0).to(tl.float32)
+    if LEARNS:
+        first, second = tl.load(keys) + first, tl.load(keys + 1)
+    one, two = halves(change, at, left, right, HALF)
     bits = random_bits(row[:, None] * HALF + column[None, :], first, second)
-    one = tl.where((bits & 0xFFFF).to(tl.int32) >= threshold, one * kept_scale, 0.0)
-    two = tl.where((bits >> 16).to(tl.int32) >= threshold, two * kept_scale, 0.0)
-    one += tl.load(to + at, mask=left, other=0.0).to(tl.float32)
-    two += tl.load(to + at + HALF, mask=right, other=0.0).to(tl.float32)
+    one, two = dropped(one, two, bits, threshold, kept_scale)
+    to_one, to_two = halves(to, at, left, right, HALF)
+    one, two = one + to_one, two + to_two
     mean = (tl.sum(one, 1) + tl.sum(two, 1))[:, None] / WIDTH
     one, two = tl.where(left, one - mean, 0.0), tl.where(right, two - mean, 0.0)
-    scale = tl.rsqrt((tl.sum(one * one, 1) + tl.sum(two * two, 1))[:, None] / WIDTH + epsilon)
+    scale = tl.rsqrt((tl.sum(one * one, 1) + tl.sum(two * two, 1)) / WIDTH + epsilon)
+    one, two = one * scale[:, None], two * scale[:, None]
+    if LEARNS:
+        tl.store(inverse + row, scale, mask=row < count)
+        store_halves(normal, at, one, two, left, right, HALF)
     inside, further = column < HALF, column + HALF < WIDTH
-    one = one * scale * tl.load(weight + column, mask=inside, other=0.0) + tl.load(bias + column, mask=inside, other=0.0)
-    two = two * scale * tl.load(weight + column + HALF, mask=further, other=0.0)
-    two += tl.load(bias + column + HALF, mask=further, other=0.0)
-    tl.store(out + at, one.to(out.dtype.element_ty), mask=left)
-    tl.store(out + at + HALF, two.to(out.dtype.element_ty), mask=right)
+    by_one, by_two = halves(weight, column, inside, further, HALF)
+    more_one, more_two = halves(bias, column, inside, further, HALF)
+    store_halves(out, at, one * by_one + more_one, two * by_two + more_two, left, right, HALF)
+
+
+def norm_tile(width: int) -> dict[str, int]:
+    """Features of a row and of half of one, the block that holds these, and the rows of a program."""
+    half = (width + 1) // 2
+    block = triton.next_power_of_2(half)
+    return {"WIDTH": width, "HALF": half, "BLOCK": block, "ROWS": max(1, _NORM_TILE // block)}
 
 
 def attention(qkv: Tensor, spans: Spans, heads: int, bias: Tensor | None, drop: Drop | None) -> Tensor:
+    """(N, H) from queries, keys and values side by side (N, 3H); every sub-word sees those of its own sentence and pass.
+
+    `bias` (heads, 2 x longest - 1) is added to scores by how far a key lies from its query: [.., longest - 1] at 0.
+    """
     size = qkv.shape[1] // 3 // heads
     out = qkv.new_empty(len(qkv), heads * size)
     block = min(64, max(16, triton.next_power_of_2(spans.longest)))
@@ -121,21 +155,23 @@ def attention(qkv: Tensor, spans: Spans, heads: int, bias: Tensor | None, drop: 
 
 
 def up_gelu(states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """In half precision GELU is part of the matrix product, by tanh: it differs from that by erf by less than is rounded."""
-    if states.dtype == torch.float32:
-        return nn.functional.gelu(nn.functional.linear(states, weight, bias))
+    """(N, I): the GELU of a linear layer in half precision, as part of the product. It is that by tanh, which differs from that
+    by erf by less than is rounded."""
     return torch._addmm_activation(bias, states, weight.t(), use_gelu=True)
 
 
 def add_norm(change: Tensor, to: Tensor, norm: nn.LayerNorm, drop: Drop | None) -> Tensor:
+    """The normalised sum (N, H) of what is left of `change` and `to`."""
     count, width = to.shape
-    out = torch.empty_like(to)
-    kept = drop or _NO_DROP
-    half = (width + 1) // 2
-    block = triton.next_power_of_2(half)
-    rows = max(1, NORM_TILE // block)
-    _add_norm[(triton.cdiv(count, rows),)](
-        change, to, norm.weight, norm.bias, out, count, *kept.keys, kept.threshold, kept.scale, norm.eps,
-        WIDTH=width, HALF=half, BLOCK=block, ROWS=rows, num_warps=NORM_WARPS,
+    out, kept, tile = torch.empty_like(to), drop or _NO_DROP, norm_tile(width)
+    normalise[(triton.cdiv(count, tile["ROWS"]),)](
+        change, to, norm.weight, norm.bias, out, out, out, out, count, *kept.keys, kept.threshold, kept.scale, norm.eps,
+        **tile, LEARNS=False, num_warps=NORM_WARPS,
     )  # fmt: skip
     return out
+
+
+def try_out(device: torch.device, size: int, dtype: torch.dtype) -> None:
+    """Fails where kernels do not run."""
+    states = torch.zeros(1, size, device=device, dtype=dtype)
+    add_norm(states, states, nn.LayerNorm(size, device=device), None)
