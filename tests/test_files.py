@@ -3,13 +3,12 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from sequst import files
 from sequst.errors import SequstError, UsageError
-from sequst.files import _host, atomic_folder, atomic_text, write_together
+from sequst.files import _host, atomic_folder, atomic_text
 
 
 def test_a_folder_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,30 +88,6 @@ def test_a_text_file_that_breaks_off_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UnicodeEncodeError), atomic_text(tmp_path / "a.txt") as file:
         file.write("half a character: \ud800")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_files_that_belong_together_appear_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    both = {tmp_path / "d.txt": "Anna\n", tmp_path / "d.ann": "T1\n"}
-    with pytest.raises(UnicodeEncodeError):
-        write_together({**both, tmp_path / "d.ann": "\ud800"})
-    assert list(tmp_path.iterdir()) == []
-
-    def refuse(wanted: str, real: Any) -> Any:
-        def refusing(path: Path, *more: Any) -> Any:
-            if path.name.startswith(wanted):
-                raise OSError(5, "Input/output error")
-            return real(path, *more)
-
-        return refusing
-
-    for owner, name in ((files, "_sync"), (Path, "replace")):
-        with monkeypatch.context() as patch:
-            patch.setattr(owner, name, refuse(".d.ann", getattr(owner, name)))
-            with pytest.raises(SequstError, match="Input/output error"):
-                write_together(both)
-        assert list(tmp_path.iterdir()) == []
-    write_together(both)
-    assert {path: path.read_text() for path in tmp_path.iterdir()} == both
 
 
 def test_what_is_thrown_away_waits_for_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -145,28 +145,6 @@ def write_bytes(path: Path, data: bytes, what_now: str) -> None:
     """Write these bytes to a file, all or none."""
     with atomic_bytes(path, what_now) as file:
         file.write(data)
-
-
-def write_together(texts: Mapping[Path, str]) -> None:
-    """Write text files that belong to one another: new ones appear under their names when all are whole, or none does. Of those
-    that were there before, a failure between them may leave some old and some new."""
-    temporary = {path: _temporary(path) for path in texts}
-    appeared: list[Path] = []
-    with explained(next(iter(texts))):
-        try:
-            for path, text in texts.items():
-                _clear_up(path)
-                temporary[path].write_bytes(text.encode())
-                _sync(temporary[path])
-            for path in texts:
-                is_new = not path.exists()
-                temporary[path].replace(path)
-                if is_new:
-                    appeared.append(path)
-            appeared.clear()
-        finally:
-            for path in (*appeared, *temporary.values()):
-                path.unlink(missing_ok=True)
 
 
 def write_json(path: str | Path, value: Any) -> None:

@@ -154,11 +154,18 @@ def _facts(folder: Path) -> dict[str, Any]:
     for name, default in _DEFAULTS.items():
         if type(facts[name]) is not type(default):
             raise _unlike(path, f"found {name} {shorten(facts[name])}, expected one like {default!r}")
+    _require_consistent(folder, facts)
     for name, read in _READERS.items():
         try:
             facts[name] = read(facts[name])
         except ValueError as error:
             raise SequstError(f"{path}: {error}; found {name} {shorten(facts[name])}") from None
+    return facts
+
+
+def _require_consistent(folder: Path, facts: Mapping[str, Any]) -> None:
+    """An error where values are none that a tagger can have, or do not fit what else is in the folder."""
+    path = folder / FACTS
     for name, known in (("head", HEADS), ("architecture", _PARTS)):
         if facts[name] not in known:
             raise _unlike(path, f"its {name} must be {' or '.join(known)}")
@@ -170,7 +177,6 @@ def _facts(folder: Path) -> dict[str, Any]:
         raise SequstError(f"{path}: its CRF allows tags that IOB2 does not, as no version does any more; train it again")
     if (folder / CHAIN).is_file() != (facts["head"] == "crf"):
         raise SequstError(f"{folder}: {CHAIN} and the head that {FACTS} names do not fit together; save the tagger again")
-    return facts
 
 
 def _unlike(path: Path, what: str) -> SequstError:

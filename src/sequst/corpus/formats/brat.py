@@ -14,7 +14,7 @@ from sequst.corpus.formats.records import Ids, each
 from sequst.corpus.formats.registry import Request
 from sequst.corpus.sentence import LINE_BREAKS, Sentence, Source
 from sequst.errors import Malformed, Problem, UsageError, shorten
-from sequst.files import atomic_folder, write_together
+from sequst.files import atomic_folder, atomic_text
 from sequst.inputs import Input, Report
 
 _TEXT_BOUND = re.compile(r"(T\S*)\t(\S+) (-?\d+ -?\d+(?:;-?\d+ -?\d+)*)\t(.*)")
@@ -147,7 +147,9 @@ def write(path: Path, sentences: Sequence[Sentence]) -> None:
     """One document where the path ends in .ann; else a folder with a document for every sentence."""
     if path.suffix == ".ann":
         text, annotations = _written(sentences)
-        write_together({path.with_suffix(".txt"): text, path: annotations})
+        for place, content in ((path.with_suffix(".txt"), text), (path, annotations)):
+            with atomic_text(place) as file:
+                file.write(content)
         return
     with atomic_folder(path) as folder:
         for name, sentence in zip(_names(sentences), sentences, strict=True):
