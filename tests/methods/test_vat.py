@@ -35,7 +35,7 @@ def test_it_learns_beside_the_labelled_words(
         "evaluations": 2,
         "encoder": tiny_encoder,
         "head": head,
-        "teacher": {**QUICK, "min_steps": 100},
+        "teacher": {**QUICK, "min_steps": 60},
         "dev": split.dev,
     }
     result = train(split.labeled, tmp_path / "run", unlabeled=split.unlabeled[:60], method=method, **options)
