@@ -236,7 +236,7 @@ def checked(mark: Mark, text: str, utf16: bool = False) -> Mark:
     there = text[start:end]
     if said is not None and said.replace("\\n", " ").split() != there.replace("\\n", " ").split():
         raise Malformed(f"a region of {shorten(said)} where {shorten(there)} stands", "offsets of the text that it names")
-    return mark._replace(start=start, end=end, said=None)
+    return mark if said is None and not utf16 else mark._replace(start=start, end=end, said=None)
 
 
 def _utf16_places(text: str) -> dict[int, int]:
