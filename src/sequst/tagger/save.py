@@ -151,21 +151,22 @@ def _facts(folder: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise SequstError(f"{path}: not what sequst writes")
     facts: dict[str, Any] = _DEFAULTS | {str(_RENAMED.get(name, name)): value for name, value in found.items()}
+    _check(facts, path)
+    if (folder / CHAIN).is_file() != (facts["head"] == "crf"):
+        raise SequstError(f"{folder}: {CHAIN} and the head that {FACTS} names do not fit together; save the tagger again")
+    return facts
+
+
+def _check(facts: dict[str, Any], path: Path) -> None:
+    """An error where one of the facts is not as it must be; those that have a reader are read."""
     for name, default in _DEFAULTS.items():
         if type(facts[name]) is not type(default):
             raise _unlike(path, f"found {name} {shorten(facts[name])}, expected one like {default!r}")
-    _require_consistent(folder, facts)
     for name, read in _READERS.items():
         try:
             facts[name] = read(facts[name])
         except ValueError as error:
             raise SequstError(f"{path}: {error}; found {name} {shorten(facts[name])}") from None
-    return facts
-
-
-def _require_consistent(folder: Path, facts: Mapping[str, Any]) -> None:
-    """An error where values are none that a tagger can have, or do not fit what else is in the folder."""
-    path = folder / FACTS
     for name, known in (("head", HEADS), ("architecture", _PARTS)):
         if facts[name] not in known:
             raise _unlike(path, f"its {name} must be {' or '.join(known)}")
@@ -175,8 +176,6 @@ def _require_consistent(folder: Path, facts: Mapping[str, Any]) -> None:
         raise _unlike(path, f"found max_length {facts['max_length']}, overlap {facts['overlap']}")
     if facts.get("constrained") is False:
         raise SequstError(f"{path}: its CRF allows tags that IOB2 does not, as no version does any more; train it again")
-    if (folder / CHAIN).is_file() != (facts["head"] == "crf"):
-        raise SequstError(f"{folder}: {CHAIN} and the head that {FACTS} names do not fit together; save the tagger again")
 
 
 def _unlike(path: Path, what: str) -> SequstError:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from sequst.errors import UsageError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ class Window:
     spelling: list[list[int]] | None = None
     """The characters of each of its words, where the encoder looks at them."""
 
-    def of(self, values: Sequence[list[int]]) -> list[int]:
+    def of(self, values: Sequence[list[T]]) -> list[T]:
         """Those of its words, from values of the words of every sentence."""
         return values[self.sentence][self.first : self.first + len(self.heads)]
 

@@ -65,22 +65,12 @@ class Begun(NamedTuple):
     words: Tensor  # (B, W) where they are among the words
 
 
-class _Layer(NamedTuple):
-    """A layer whose products are laid out for the CPU."""
-
-    known: Layer
-    query_key_value: Product  # the query is scaled already
-    output: Product
-    up: Product
-    down: Product
-
-
 class CpuForward:
     """The forward of one model. Its products may be in half precision, all else is not."""
 
     def __init__(self, known: Layers, dtype: torch.dtype = torch.float32) -> None:
         self._known, self._dtype = known, dtype
-        self._layers = [self._products(layer) for layer in known.layers]
+        self._layers = [(layer, self._products(layer)) for layer in known.layers]
         self._laid_out = False
 
     @property
@@ -92,12 +82,13 @@ class CpuForward:
         """Copy the weights as products read them fastest, which pays from a few batches on."""
         if self._laid_out:
             return
-        for layer in self._layers:
-            for product in (layer.query_key_value, layer.output, layer.up, layer.down):
+        for _, products in self._layers:
+            for product in products:
                 product.lay_out(self.token_budget)
         self._laid_out = True
 
-    def _products(self, layer: Layer) -> _Layer:
+    def _products(self, layer: Layer) -> tuple[Product, Product, Product, Product]:
+        """(query, key and value, the query scaled already; output; up; down)."""
         weight, bias = joined(layer.products[0], torch.float32)
         for part in (weight, bias):
             part[: self._known.width] *= (self._known.width // self._known.heads) ** -0.5
@@ -105,7 +96,7 @@ class CpuForward:
             Product(part.weight, part.bias, self._dtype, part is layer.up and self._known.gelu)
             for part in (layer.output, layer.up, layer.down)
         )
-        return _Layer(layer, Product(weight, bias, self._dtype), output, up, down)
+        return Product(weight, bias, self._dtype), output, up, down
 
     def begin(self, batch: Batch, last_layers: int = 0) -> Begun:
         """With `last_layers`, those before them are done."""
@@ -134,11 +125,11 @@ class CpuForward:
         rows, length, width = begun.states.shape
         count = rows * length
         # of many passes over a batch each has as many rows
-        filled = masks is None and self._layers[0].query_key_value.packed is not None
+        filled = masks is None and self._layers[0][1][0].packed is not None
         heads, states = self._known.heads, begun.states.reshape(count, width)
         states = _filled(states) if filled else states
-        for layer in self._layers[begun.first : end]:
-            parts = layer.query_key_value(states)[:count].view(rows, length, 3, heads, -1).permute(2, 0, 3, 1, 4)
+        for layer, (query_key_value, output, up, down) in self._layers[begun.first : end]:
+            parts = query_key_value(states)[:count].view(rows, length, 3, heads, -1).permute(2, 0, 3, 1, 4)
             parts = states.new_empty(parts.shape).copy_(parts)
             query, key, value = parts.view(3, rows * heads, length, -1)  # (B x heads, L, size)
             weights = torch.bmm(query, key.transpose(1, 2))
@@ -146,16 +137,15 @@ class CpuForward:
                 weights.view(rows, heads, length, length).add_(begun.bias)
             weights = _softmax(weights)
             if masks is not None:
-                weights = masks.drop(weights, layer.known.attention_dropout.p)
+                weights = masks.drop(weights, layer.attention_dropout.p)
             seen = torch.bmm(weights, value).view(rows, heads, length, -1).transpose(1, 2).reshape(count, width)
-            if layer is self._layers[-1]:  # once attention has seen the others, nobody looks at them
+            if layer is self._known.layers[-1]:  # once attention has seen the others, nobody looks at them
                 seen, states, count = seen[begun.speakers], states[begun.speakers], len(begun.speakers)
                 states = _filled(states) if filled else states
             seen = _filled(seen) if filled else seen
-            states = layer.known.first_norm(_added(layer.output(seen), states, masks, layer.known.first_dropout))
-            inner = layer.up(states)
-            inner = inner if self._known.gelu else layer.known.activation(inner)
-            states = layer.known.second_norm(_added(layer.down(inner), states, masks, layer.known.second_dropout))
+            states = layer.first_norm(_added(output(seen), states, masks, layer.first_dropout))
+            inner = up(states) if self._known.gelu else layer.activation(up(states))
+            states = layer.second_norm(_added(down(inner), states, masks, layer.second_dropout))
         return states[:count]
 
 

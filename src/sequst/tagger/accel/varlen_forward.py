@@ -35,21 +35,12 @@ class _Begun(NamedTuple):
     words: Tensor  # (B x W,) which of the M speaks for each word; any for one that is padding
 
 
-class _Layer(NamedTuple):
-    """The weights and biases of a layer in the precision of the passes; what else it has, the known layer knows."""
-
-    qkv: tuple[Tensor, Tensor]
-    output: tuple[Tensor, Tensor]
-    up: tuple[Tensor, Tensor]
-    down: tuple[Tensor, Tensor]
-
-
 class VarlenForward:
     """The forward of one model, with its weights as they are now."""
 
     def __init__(self, known: Layers, kernels: ModuleType, dtype: torch.dtype) -> None:
         self._known, self._kernels, self._dtype = known, kernels, dtype
-        self._layers = [_Layer(*(joined(parts, dtype) for parts in layer.products)) for layer in known.layers]
+        self._layers = [[joined(parts, dtype) for parts in layer.products] for layer in known.layers]
 
     @classmethod
     def of(cls, known: Layers) -> VarlenForward | None:
@@ -116,19 +107,17 @@ class VarlenForward:
 
         on_device = torch.cuda.device(states.device) if states.is_cuda else contextlib.nullcontext()
         with on_device, torch.autocast(states.device.type, enabled=False):
-            for layer, known in list(zip(self._layers, self._known.layers, strict=True))[first:end]:
+            for (qkv, output, up, down), known in list(zip(self._layers, self._known.layers, strict=True))[first:end]:
                 seen = kernels.attention(
-                    F.linear(states, *layer.qkv), spans, self._known.heads, begun.bias, drop(known.attention_dropout)
+                    F.linear(states, *qkv), spans, self._known.heads, begun.bias, drop(known.attention_dropout)
                 )
-                if layer is self._layers[-1]:
+                if known is self._known.layers[-1]:
                     seen, states = (
                         x.view(-1, spans.tokens, x.shape[1])[:, begun.speakers].flatten(0, 1) for x in (seen, states)
                     )
-                states = kernels.add_norm(F.linear(seen, *layer.output), states, known.first_norm, drop(known.first_dropout))
-                inner = (
-                    kernels.up_gelu(states, *layer.up) if self._known.gelu else known.activation(F.linear(states, *layer.up))
-                )
-                states = kernels.add_norm(F.linear(inner, *layer.down), states, known.second_norm, drop(known.second_dropout))
+                states = kernels.add_norm(F.linear(seen, *output), states, known.first_norm, drop(known.first_dropout))
+                inner = kernels.up_gelu(states, *up) if self._known.gelu else known.activation(F.linear(states, *up))
+                states = kernels.add_norm(F.linear(inner, *down), states, known.second_norm, drop(known.second_dropout))
         return states
 
 

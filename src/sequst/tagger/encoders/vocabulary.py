@@ -72,8 +72,5 @@ class WordSplitter(Splitter):
         return [[[self.vocabulary.id(word)] for word in words] for words in sentences]
 
     def windows(self, sentences: Sequence[Sequence[str]]) -> list[Window]:
-        return [self._spelt(window, sentences[window.sentence]) for window in super().windows(sentences)]
-
-    def _spelt(self, window: Window, words: Sequence[str]) -> Window:
-        mine = words[window.first : window.first + len(window.heads)]
-        return dataclasses.replace(window, spelling=[self.vocabulary.spelling(word) for word in mine])
+        spelt = [[self.vocabulary.spelling(word) for word in words] for words in sentences]
+        return [dataclasses.replace(window, spelling=window.of(spelt)) for window in super().windows(sentences)]
