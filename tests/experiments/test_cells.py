@@ -58,7 +58,7 @@ def test_choices_can_be_made_without_the_test_set(benchmark: Path, tiny_encoder:
     cell = Cell("t", "ours", 1, recipe=SHORT, encoder=tiny_encoder, shots=2, score_on="pool")
     (benchmark / "ours" / "test.txt.gz").rename(tmp_path / "away")
     try:
-        [line] = run_cells([cell], benchmark, tmp_path / "r.jsonl")
+        line, _ = run_cell(cell, benchmark, "c", "cpu")
     finally:
         (tmp_path / "away").rename(benchmark / "ours" / "test.txt.gz")
     assert line["tp"] + line["fn"] > 500
@@ -128,11 +128,6 @@ def test_a_line_that_was_cut_off_is_named(tmp_path: Path) -> None:
     (tmp_path / "r.jsonl").write_text(json.dumps(line) + '\n{"experiment": "e", "da')
     with pytest.raises(SequstError, match=r"r.jsonl:2: no line of results"):
         read_results(tmp_path / "r.jsonl")
-
-
-def test_the_same_cell_twice_runs_once(benchmark: Path, tiny_encoder: str, tmp_path: Path) -> None:
-    cell = Cell("t", "ours", 1, recipe=SHORT, encoder=tiny_encoder, shots=2)
-    assert len(run_cells([cell, cell], benchmark, tmp_path / "r.jsonl")) == 1
 
 
 @pytest.mark.parametrize(

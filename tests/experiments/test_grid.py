@@ -140,7 +140,7 @@ def test_what_the_time_does_not_suffice_for_is_left(data: Path, tmp_path: Path, 
 def test_the_limit_stops_what_is_running(data: Path, tmp_path: Path) -> None:
     long = cell(3, "teacher.min_steps=100000 evaluations=1")
     begun = time.monotonic()
-    outcome = run_grid([long], data, tmp_path / "r.jsonl", commit="c", device="cpu", limit_seconds=8)
+    outcome = run_grid([long], data, tmp_path / "r.jsonl", commit="c", device="cpu", limit_seconds=4)
     assert time.monotonic() - begun < 40
     assert (outcome.lines, outcome.left) == ([], 1)
     assert not (tmp_path / "r.jsonl").exists()  # nothing half-written

@@ -87,7 +87,7 @@ def test_the_same_numbers_as_without_ray_and_the_limit_is_kept(cluster: Any, dat
     for name in ("f1", "tp", "fp", "fn", "settings_hash"):
         assert one.lines[0][name] == two.lines[0][name]
     begun = time.monotonic()
-    late = run_grid([cell(2, steps=100_000)], data, tmp_path / "late.jsonl", engine="ray", limit_seconds=8, **options)
+    late = run_grid([cell(2, steps=100_000)], data, tmp_path / "late.jsonl", engine="ray", limit_seconds=4, **options)
     assert time.monotonic() - begun < 30
     assert late.left == 1
     assert not read_results(tmp_path / "late.jsonl")
