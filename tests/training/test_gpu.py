@@ -152,7 +152,7 @@ def test_by_the_fast_way_metast_weighs_words_alike(
     head: str, precision: torch.dtype, wide_encoder: str, split: Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As by a second derivative in fp32, without dropout; and with it the same every time."""
-    from tests.methods.test_metast import examples_of, looking, weigher_of
+    from tests.methods.test_metast import examples_of, weighed_by
     from tests.tagger.accel.test_fused_encoder import without_dropout
 
     from sequst.objectives.reweighting import worth_by_tangent
@@ -166,12 +166,13 @@ def test_by_the_fast_way_metast_weighs_words_alike(
     batch = examples_of(tagger, split.dev[:16]).batch(list(range(len(split.dev[:16]))), tagger)
 
     def weights(fast: bool) -> torch.Tensor:
-        weigher = weigher_of(tagger, split, warmup=0.0)
-        weigher.nets.to("cuda")
-        weigher.begin_step(3, 10)
+        objective = weighed_by(tagger, split, warmup=0.0)
+        assert objective.nets is not None
+        objective.nets.to("cuda")
+        objective.begin_step(3, 10)
         half = torch.autocast("cuda", precision, enabled=fast and precision != torch.float32)
         with half, (FusedEncoder.of(tagger.encoder, precision) if fast else None) or contextlib.nullcontext():
-            return weigher.weighed(tagger, batch, looking(tagger, batch))[0].detach()
+            return objective.weighed(tagger, batch)[0].detach()
 
     assert torch.equal(weights(True), weights(True))
     assert len(tangents) == 2
