@@ -23,7 +23,7 @@ def benchmarks(
     import json
     from pathlib import Path
 
-    from sequst.cli.console import note, results
+    from sequst.cli.console import note, show
     from sequst.cli.tables import benchmarks_table
     from sequst.errors import UsageError
     from sequst.experiments.benchmarks import BENCHMARKS, fetch, find_benchmark, look_at
@@ -42,7 +42,7 @@ def benchmarks(
     if as_json:
         typer.echo(json.dumps(looks, ensure_ascii=False))
     else:
-        results.print(benchmarks_table(looks))
+        show(benchmarks_table(looks))
         _tell(looks)
     raise typer.Exit(1 if any(look["problems"] for look in looks) else 0)
 

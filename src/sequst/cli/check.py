@@ -36,7 +36,7 @@ def check(
     import functools
     import json
 
-    from sequst.cli.console import results
+    from sequst.cli.console import show
     from sequst.corpus import checking
     from sequst.corpus.formats.read import read_file
     from sequst.files import require_free
@@ -67,7 +67,7 @@ def check(
     else:
         styles = {"error": "bold red", "warning": "yellow", "note": "dim"}
         for finding in findings:
-            results.print(f"{finding.level:8}", style=styles[finding.level], end="")
-            results.print(finding.message, soft_wrap=True)
-        results.print("training cannot start: mend the errors above" if failed else "training may start")
+            show(f"{finding.level:8}", style=styles[finding.level], end="")
+            show(finding.message, soft_wrap=True)
+        show("training cannot start: mend the errors above" if failed else "training may start")
     raise typer.Exit(1 if failed else 0)

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import sys
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from rich.console import Console
+if TYPE_CHECKING:
+    from rich.console import Console
 
-notes = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
-results = Console(highlight=False, markup=False, soft_wrap=True)
+
+@functools.cache
+def console(stderr: bool) -> Console:
+    from rich.console import Console  # which --help does without
+
+    return Console(stderr=stderr, highlight=False, markup=False, soft_wrap=True)
+
+
+def show(result: object, **options: Any) -> None:
+    console(stderr=False).print(result, **options)
 
 
 def note(message: str) -> None:
-    notes.print(message, style="dim")
+    console(stderr=True).print(message, style="dim")
 
 
 class LogHandler(logging.Handler):
@@ -29,6 +39,6 @@ def fail(message: str, code: int) -> NoReturn:
         sys.stdout.flush()
     except OSError:  # what cannot be written now cannot be written at exit either
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    notes.print("error: ", style="bold red", end="")
-    notes.print(message)
+    console(stderr=True).print("error: ", style="bold red", end="")
+    console(stderr=True).print(message)
     sys.exit(code)

@@ -28,7 +28,7 @@ def convert(
     Example:
       sequst convert export.json labeled.conll
     """
-    from sequst.cli.console import note, results
+    from sequst.cli.console import note, show
     from sequst.corpus.counts import count_types
     from sequst.corpus.formats import convert as converting
 
@@ -43,4 +43,4 @@ def convert(
         note(f"{output}: {done.left_out} left out, for which {done.written.format} has no place")
     left = f"; did not fit: {len(done.misfits)}" if done.misfits else ""
     entities = count_types(done.sentences).mentions.total()
-    results.print(f"{len(done.sentences):,} sentences, {entities:,} entities written to {output}{left}")
+    show(f"{len(done.sentences):,} sentences, {entities:,} entities written to {output}{left}")

@@ -19,7 +19,7 @@ def demo(
     """
     from rich.table import Table
 
-    from sequst.cli.console import note, results
+    from sequst.cli.console import note, show
     from sequst.cli.progress import make_progress
     from sequst.experiments.demo import METHODS, run_demo
 
@@ -30,7 +30,7 @@ def demo(
         column.justify = "right"
     for name, row in summary.items():
         table.add_row(name, f"{row['f1']:.2f}", f"{row['dev_f1']:.2f}", str(row["rounds"]), f"{row['seconds']:.0f}")
-    results.print(table)
+    show(table)
     note(f"corpus, runs and summary.json are in {output}; look at {output}/runs/{methods[-1]}/report.html")
     model = shlex.quote(f"{output}/runs/{methods[-1]}/model")
     note(f"try it: echo 'Can Sydney conduct The Planets in Verona on Friday?' | sequst predict {model} -")

@@ -33,12 +33,12 @@ def recipes() -> None:
     Example:
       sequst experiment recipes
     """
-    from sequst.cli.console import results
+    from sequst.cli.console import show
     from sequst.experiments.recipe import load_recipe, recipe_names
 
     for name in recipe_names():
         recipe = load_recipe(name)
-        results.print(f"{name:16} {len(recipe.cells()):5} cells  {recipe.about}", soft_wrap=True)
+        show(f"{name:16} {len(recipe.cells()):5} cells  {recipe.about}", soft_wrap=True)
 
 
 @experiment.command("run")

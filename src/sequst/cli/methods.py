@@ -4,7 +4,7 @@ import json
 
 import typer
 
-from sequst.cli.console import results
+from sequst.cli.console import show
 from sequst.cli.options import AsJson
 from sequst.methods.registry import METHODS
 
@@ -21,4 +21,4 @@ def methods(as_json: AsJson = False) -> None:
         typer.echo(json.dumps(rows))
         return
     for method in METHODS.values():
-        results.print(f"{method.name:18} {method.summary} ({method.source})")
+        show(f"{method.name:18} {method.summary} ({method.source})")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from sequst.cli.console import note, results
+from sequst.cli.console import note, show
 from sequst.cli.options import FORMAT_HELP, Device, InputFormat, LastLayers, Model, Precision, WordColumn
 from sequst.errors import SequstError
 from sequst.files import atomic_text, require_writable
@@ -79,4 +79,4 @@ def next(
         note(f"{source.name} has no more than {len(chosen)} different sentences{others}: all of them are taken")
     with atomic_text(output) as file:
         file.writelines(writer(chosen))
-    results.print(f"{len(chosen)} sentences to label are in {output}, the one to begin with first")
+    show(f"{len(chosen)} sentences to label are in {output}, the one to begin with first")

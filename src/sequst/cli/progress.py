@@ -9,7 +9,7 @@ from typing import Any
 from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bars
 
-from sequst.cli.console import note, notes
+from sequst.cli.console import console, note
 from sequst.cli.tables import rounds_table
 from sequst.training.progress import Counted
 
@@ -17,7 +17,7 @@ _PLAIN_EVERY = 15.0
 
 
 def make_progress() -> Shown:
-    return BarProgress() if notes.is_terminal else LineProgress()
+    return BarProgress() if console(stderr=True).is_terminal else LineProgress()
 
 
 class Shown(Counted):
@@ -28,7 +28,7 @@ class Shown(Counted):
 
     def round(self, line: Mapping[str, Any]) -> None:
         if any(value is not None for name, value in line.items() if name != "round"):
-            notes.print(rounds_table([line]))
+            console(stderr=True).print(rounds_table([line]))
 
 
 class BarProgress(Shown):
@@ -38,7 +38,9 @@ class BarProgress(Shown):
 
     def begin(self, phase: str, total: int, done: int = 0, unit: str = "steps") -> None:
         super().begin(phase, total, done, unit)
-        self._bars = Bars(TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), console=notes)
+        self._bars = Bars(
+            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), console=console(stderr=True)
+        )
         self._bars.add_task(phase, total=total or None, completed=done, told=self.told())
         self._bars.start()
 

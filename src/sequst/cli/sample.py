@@ -28,7 +28,7 @@ def sample(
     """
     from rich.table import Table
 
-    from sequst.cli.console import note, results
+    from sequst.cli.console import note, show
     from sequst.corpus import sampling
     from sequst.corpus.formats.read import read_file
     from sequst.files import require_free
@@ -46,7 +46,7 @@ def sample(
         rows = (summary[part]["types"].get(type_, {"sentences": 0, "mentions": 0}) for part in parts)
         table.add_row(type_, *(f"{row['sentences']} ({row['mentions']})" for row in rows))
     table.add_row("all", *(f"{summary[part]['sentences']} ({summary[part]['mentions']})" for part in parts))
-    results.print(table)
+    show(table)
     for type_, got in split.short.items():
         note(f"type {type_} has too few: {got} could be drawn for it, beside those that were drawn for rarer types")
-    results.print(f"written to {folder}")
+    show(f"written to {folder}")

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from sequst.cli import options
-from sequst.cli.console import fail, note, results
+from sequst.cli import console, options
 from sequst.files import atomic_text, require_writable
 from sequst.training.configure import load_settings
 
@@ -46,12 +45,12 @@ def suspects(
         found = [each.to_dict() for each in find_suspects(file, folds=folds, settings=chosen, progress=progress)]
     except KeyboardInterrupt:
         progress.end()
-        fail("stopped; nothing was written", 130)
+        console.fail("stopped; nothing was written", 130)
     with atomic_text(output) as lines:
         for rank, record in enumerate(found, 1):
             lines.write(json.dumps({"rank": rank, **record}, ensure_ascii=False) + "\n")
     if found[:show]:
-        results.print(suspects_table(found[:show]))
-    results.print(f"{len(found)} labels to look at are in {output}, the most doubtful first")
+        console.show(suspects_table(found[:show]))
+    console.show(f"{len(found)} labels to look at are in {output}, the most doubtful first")
     if len(found) > show:
-        note(f"the table shows the first {show}; --show prints more")
+        console.note(f"the table shows the first {show}; --show prints more")

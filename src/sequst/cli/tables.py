@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from sequst.cli.console import note, results
+from sequst.cli.console import note, show
 
 if TYPE_CHECKING:
     from sequst.api import Result
@@ -49,9 +49,9 @@ def print_scores(scores: dict[str, Any]) -> None:
     table = plain_table("type", "precision", "recall", "F1", "entities")
     for type_, row in [*scores["types"].items(), ("all", scores)]:
         table.add_row(type_, *(f"{row[key]:.2f}" for key in ("precision", "recall", "f1")), str(row["tp"] + row["fn"]))
-    results.print(table)
+    show(table)
     ece = "no entity predicted" if scores["ece"] is None else f"{scores['ece']:.2f}"
-    results.print(f"{scores['sentences']} sentences; expected calibration error of the entities: {ece}")
+    show(f"{scores['sentences']} sentences; expected calibration error of the entities: {ece}")
 
 
 def print_measured(ways: Mapping[str, Measured]) -> None:
@@ -62,27 +62,27 @@ def print_measured(ways: Mapping[str, Measured]) -> None:
         changed = f"{measured.changed:.2f} %" if number else ""
         f1 = [f"{measured.f1:.2f}"] if measured.f1 is not None else []
         table.add_row(name, f"{measured.words_a_second:,.0f}", changed, *f1)
-    results.print(table)
+    show(table)
     (before, slower), (name, faster) = list(ways.items())[-2:]
-    results.print(f"{name}: {faster.words_a_second / slower.words_a_second:.2f} times the speed of {before}")
+    show(f"{name}: {faster.words_a_second / slower.words_a_second:.2f} times the speed of {before}")
 
 
 def print_result(result: Result) -> None:
     summary = result.summary
     if result.was_finished:
-        results.print(f"{result.path}: this run is finished; nothing to do")
+        show(f"{result.path}: this run is finished; nothing to do")
     if summary.get("history"):
-        results.print(rounds_table(summary["history"]))
+        show(rounds_table(summary["history"]))
         number = summary["kept_round"]
         kept = f"tagger of round {number}" if number else "best of the first teachers: no round gave a better one"
-        results.print(f"kept: the {kept}")
+        show(f"kept: the {kept}")
     if summary.get("test"):
         print_scores(summary["test"])
     dev = "" if summary["dev_f1"] is None else f", F1 {summary['dev_f1']:.2f}"
-    results.print(f"dev set: {summary['dev_set']}{dev}")
-    results.print(f"model: {result.path / 'model'} ({summary['seconds']:.0f} s on {summary['device']})")
+    show(f"dev set: {summary['dev_set']}{dev}")
+    show(f"model: {result.path / 'model'} ({summary['seconds']:.0f} s on {summary['device']})")
     if (result.path / "report.html").is_file():
-        results.print(f"report: {result.path / 'report.html'}")
+        show(f"report: {result.path / 'report.html'}")
     note(f"try it: echo 'A sentence of yours .' | sequst predict {shlex.quote(str(result.path / 'model'))} -")
 
 
