@@ -248,5 +248,6 @@ def test_scores_that_are_off_by_a_factor_are_put_right(temperature: float) -> No
     labels = torch.multinomial(torch.softmax(scores, -1), 1, generator=generator)[:, 0].tolist()
     names = ["O", "B-X", "I-X", "B-Y"]
     tags = [names[label] if place % 5 else "B-NEW" for place, label in enumerate(labels)]  # a type that it does not know
+    assert fit_temperature(torch.softmax(scores, -1).float().numpy(), ["B-new"] * len(tags), names) == 1.0
     found = fit_temperature(torch.softmax(scores * temperature, -1).float().numpy(), tags, names)
     assert found == pytest.approx(temperature, rel=0.05)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from multiprocessing import Pipe
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -85,6 +86,25 @@ def test_a_killed_worker_costs_its_own_cell_alone(data: Path, tmp_path: Path, mo
     assert failed.seed == 1
     assert "exit code -9" in error
     assert [line["seed"] for line in outcome.lines] == [2]
+
+
+def test_a_worker_that_is_killed_while_another_ends_keeps_its_cell() -> None:
+    workers, theirs = [], []
+    for seed, code in ((1, None), (2, -9)):
+        worker, (mine, other) = object.__new__(engines._Worker), Pipe()
+        worker.connection, worker.cell = mine, cell(seed)
+        worker._process = SimpleNamespace(exitcode=code, join=lambda: None)  # type: ignore[assignment]
+        workers.append(worker)
+        theirs.append(other)
+    local = object.__new__(engines.Local)
+    local._workers = workers
+    theirs[0].send(({"f1": 1.0}, {}))
+    assert [ended.seed for ended, _ in local.wait(5)] == [1]
+    theirs[1].close()
+    [(failed, error)] = local.wait(5)
+    assert failed.seed == 2
+    assert "exit code -9" in str(error)
+    assert [worker.cell for worker in local._workers] == [None]
 
 
 def test_a_folder_without_the_benchmark_leaves_nothing(tmp_path: Path, sequst: Callable[..., Any]) -> None:

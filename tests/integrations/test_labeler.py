@@ -45,6 +45,19 @@ def test_it_learns_as_train_does(fitted: Labeler, split: Split, tiny_encoder: st
     assert fitted.score(tmp_path / "test.conll") == fitted.score(sentences)
 
 
+def test_a_fit_that_fails_leaves_the_last_one(fitted: Labeler, split: Split) -> None:
+    assert fitted.run_ is not None
+    run = fitted.run_
+    with pytest.raises(UsageError, match=r"give .* a list of"):
+        fitted.fit(["no tags"])
+    fitted.settings = {**SETTINGS, "bilstm.vectors": "", "max_length": 10**6}
+    with pytest.raises(UsageError, match="max_length"):
+        fitted.fit(split.labeled)
+    fitted.settings = SETTINGS
+    assert fitted.run_ is run
+    assert run.path.is_dir()
+
+
 def test_it_is_saved_and_loaded(fitted: Labeler, split: Split, tiny_encoder: str, tmp_path: Path) -> None:
     fitted.save(tmp_path / "model")
     loaded = Labeler.load(tmp_path / "model")

@@ -31,7 +31,7 @@ from tests.training.test_steps import calls_of
 
 
 class Labelled:
-    """As much of a run as a weigher looks at."""
+    """What `MetaWeightedWords` reads of a run."""
 
     def __init__(self, **options: Any) -> None:
         self.settings = Settings(metast=MetaSt(**options))

@@ -167,4 +167,4 @@ def test_an_export_has_its_own(verb: str, sequst: Callable[..., Any], tmp_path: 
     (tmp_path / "gold.conll").write_text("Oslo B-x\n")
     done = sequst(verb, tmp_path, tmp_path / "gold.conll", "--precision=bf16")
     assert done.returncode == 2
-    assert re.search(r"precision bf16: .* is an export, which runs on the CPU, in its own precision", done.stderr)
+    assert re.search(r"precision bf16: .* is an export, which has its own precision", done.stderr)

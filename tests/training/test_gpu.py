@@ -56,6 +56,20 @@ def test_the_same_seed_gives_the_same_numbers(tmp_path: Path, tiny_encoder: str,
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
+def test_all_kernels_run_here(wide_encoder: str) -> None:
+    """Where one does not, a slower path would be taken with a warning alone."""
+    from sequst.tagger.accel.available import encoder_kernels, loss_kernels
+    from sequst.tagger.accel.layers import Layers
+    from sequst.tagger.tagger import Tagger
+
+    known = Layers.of(Tagger.from_encoder(wide_encoder, ["O"]).to("cuda").encoder)
+    assert known is not None
+    for dtype in (torch.bfloat16, torch.float32):
+        assert encoder_kernels("training", known, dtype) is not None
+    assert encoder_kernels("varlen", known, torch.bfloat16) is not None
+    assert loss_kernels(torch.zeros(1, 4, 9, device="cuda"), 1) is not None
+
+
 def test_cpu_and_gpu_agree(tmp_path: Path, tiny_encoder: str, split: Split) -> None:
     result = train(split.labeled, tmp_path / "run", encoder=tiny_encoder, device="cuda", teacher={"min_steps": 60, "epochs": 1})
     from sequst.tagger.tagger import Tagger

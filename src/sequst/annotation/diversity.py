@@ -95,7 +95,8 @@ class Highest(Generic[T]):
         if self._known_by is not None:
             copies = near_copies(self._known_by([thing for _, thing in held.values()]))
             aside = {key: held.pop(key) for key, copy in zip(list(held), copies, strict=True) if copy}
-            self._aside = _highest({**self._aside, **aside, **self._aside}, self.most)  # of equal keys the earlier
+            new = {key: entry for key, entry in aside.items() if key not in self._aside}  # of equal keys the earlier
+            self._aside = _highest(self._aside | new, self.most)
         self._held = _highest(held, self.most)
         if len(self._held) == self.most:
             self._least = min(score for score, _ in self._held.values())

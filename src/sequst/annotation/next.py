@@ -79,7 +79,7 @@ def choose_next(
     They are scored by the `information-gain` of their words, by how far their `confidence` is from 1, or drawn at `random`.
     `diverse`, the default unless random, spreads them out and counts lines that differ only in numbers and capitals as one.
     Sentences with the words of a `labeled` one are never chosen. The pool is streamed: at most 3 x `CANDIDATES` x `count`
-    sentences are held. `advance` is called for each sentence. Entities below the confidence cut are not left out.
+    sentences are held. `advance` is called for each that is scored. Entities below the confidence cut are not left out.
     """
     require_choice(count, strategy, passes)
     require_layers(tagger, last_layers)

@@ -77,10 +77,12 @@ def calibrate(
 def fit_temperature(probabilities: NDArray[np.float32], tags: Sequence[str], names: Sequence[str]) -> float:
     """The temperature at which the tags of words are most likely, from the probabilities (N, C) of the tags called `names`.
 
-    Words of a type that is not among these do not count. Golden section: there is one optimum.
+    Words of a type that is not among these do not count; without any other it is 1. Golden section: there is one optimum.
     """
     ids = {name: number for number, name in enumerate(names)}
     known = [place for place, tag in enumerate(tags) if tag in ids]
+    if not known:
+        return 1.0
     labels = torch.tensor([ids[tags[place]] for place in known])
     log_probs = torch.from_numpy(probabilities[known]).double().clamp(min=1e-30).log()
 

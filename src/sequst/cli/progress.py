@@ -58,7 +58,7 @@ class BarProgress(Shown):
 class LineProgress(Shown):
     """A line when a phase begins and ends, and one every quarter of a minute between."""
 
-    phase = ""
+    _shown = 0.0
 
     def begin(self, phase: str, total: int, done: int = 0, unit: str = "steps") -> None:
         super().begin(phase, total, done, unit)

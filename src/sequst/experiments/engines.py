@@ -80,7 +80,7 @@ class Local:
         """What has ended, as soon as there is any; none where the time is up before."""
         busy = {worker.connection: worker for worker in self._workers if worker.cell is not None}
         ended = [busy[ready].take() for ready in connection.wait(list(busy), seconds)]  # type: ignore[index]
-        self._workers = [worker for worker in self._workers if worker.alive]
+        self._workers = [worker for worker in self._workers if worker.alive or worker.cell is not None]
         return ended
 
     def end(self) -> None:

@@ -26,11 +26,13 @@ def require_annotator(folder: str | Path, device: str = "auto", precision: str =
         require_model(Path(folder))
         pick_device(device)
         return
-    refused = {f"device {device}": device not in ("auto", "cpu"), f"precision {precision}": precision != "fp32"}
-    for name, asked in {**refused, "uncertainty": passes > 0}.items():
+    for name, asked, why in (
+        (f"device {device}", device not in ("auto", "cpu"), "runs on the CPU"),
+        (f"precision {precision}", precision != "fp32", "has its own precision"),
+        ("uncertainty", passes > 0, "has no dropout"),
+    ):
         if asked:
-            what = "an export, which runs on the CPU, in its own precision and without dropout"
-            raise UsageError(f"{name}: {folder} is {what}; name the model that it was made from")
+            raise UsageError(f"{name}: {folder} is an export, which {why}; name the model that it was made from")
 
 
 def load_annotator(

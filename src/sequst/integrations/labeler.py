@@ -57,11 +57,12 @@ class Labeler:
         source = _source(labeled, "labeled", _labelled, LABELLED)
         dev = None if dev is None else _source(dev, "dev", _labelled, LABELLED)
         text = None if unlabeled is None else _source(unlabeled, "unlabeled", as_sentence, UNLABELLED)
-        self._folder = tempfile.TemporaryDirectory(prefix="sequst-labeler-") if self.output is None else None
-        output = Path(self._folder.name) / "run" if self._folder is not None else Path(self.output or "")
+        folder = tempfile.TemporaryDirectory(prefix="sequst-labeler-") if self.output is None else None
+        output = Path(folder.name) / "run" if folder is not None else Path(self.output or "")
         progress = HtmlProgress() if shown else Progress()
-        self.run_ = train(source, output, unlabeled=text, dev=dev, settings=settings, progress=progress)
-        self._tagger, self._facts = self.run_.tagger, read_json(self.run_.path / "model" / FACTS)
+        run = train(source, output, unlabeled=text, dev=dev, settings=settings, progress=progress)
+        self.run_, self._folder = run, folder  # those of an earlier fit stay until this one has ended
+        self._tagger, self._facts = run.tagger, read_json(run.path / "model" / FACTS)
         return self
 
     def predict(self, inputs: Any, *, uncertainty: bool = False, passes: int = PASSES) -> Any:
@@ -98,9 +99,10 @@ class Labeler:
         tagger, path = Tagger.load(folder, device, min_confidence=min_confidence), Path(folder) / FACTS
         facts = read_json(path) if path.is_file() else {}
         settings, defaults = flatten(from_model(facts.get("settings", {}), f"settings in {path}")), flatten(Settings())
-        own = {name: settings.pop(name) for name in ("encoder", "method", "head", "seed", "device")} | {"device": device}
+        own = {name: settings.pop(name) for name in ("encoder", "method", "head", "seed")}
+        del settings["device"]
         others = {name: value for name, value in settings.items() if value != defaults[name]}
-        labeler = cls(**own, settings=others or None)
+        labeler = cls(**own, device=device, settings=others or None)
         labeler._tagger, labeler._facts = tagger, facts
         return labeler
 

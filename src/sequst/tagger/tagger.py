@@ -85,12 +85,14 @@ class Tagger(nn.Module):
 
     @classmethod
     def from_encoder(
-        cls, name: str, labels: list[str], *, seed: int = 0, text: Iterable[Sequence[str]] = (),
-        shape: BiLstmShape = _SHAPE, **options: Any,
+        cls, name: str, labels: list[str], *, max_length: int = 64, overlap: int = 16, seed: int = 0, head: str = "softmax",
+        valid: bool = False, transitions: Mapping[str, float] | None = None,
+        capitals: Mapping[str, Sequence[float]] | None = None, text: Iterable[Sequence[str]] = (),
+        shape: BiLstmShape = _SHAPE,
     ) -> Tagger:  # fmt: skip
         """A tagger that has learnt nothing yet: on pretrained weights, of which the seed decides those that the checkpoint
-        lacks, or on a new `bilstm` of this shape that knows the words and characters of the text. The options are those of a
-        tagger; `capitals` do not count where the encoder sees those of the text."""
+        lacks, or on a new `bilstm` of this shape that knows the words and characters of the text. `capitals` do not count where
+        the encoder sees those of the text."""
         encoder: Encoder
         if name == BILSTM:
             from sequst.tagger.encoders.bilstm import BiLstm
@@ -98,7 +100,10 @@ class Tagger(nn.Module):
             encoder = BiLstm.new(text, shape, seed)
         else:
             encoder = Transformer.pretrained(name, labels, seed)
-        tagger = cls(encoder, labels, seed=seed, **options)
+        tagger = cls(
+            encoder, labels, max_length=max_length, overlap=overlap, seed=seed, head=head, valid=valid, transitions=transitions,
+            capitals=capitals,
+        )  # fmt: skip
         if tagger.head.capitals is not None and sees_capitals(tagger.splitter, text):
             tagger.head.capitals = None
         return tagger

@@ -102,7 +102,8 @@ class RunDirectory:
 
     def files(self) -> Files:
         """The run's files, found again; an error if one of them has changed since the run began."""
-        files = {role: DataFile(**kept).located(self.path) for role, kept in self.facts["files"].items()}
+        kept = {role: file for role, file in self.facts["files"].items() if isinstance(file, dict)}
+        files = {role: DataFile(**file).located(self.path) for role, file in kept.items()}
         for role, file in files.items():
             try:
                 now = file.stamped().sha256

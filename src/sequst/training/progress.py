@@ -43,6 +43,10 @@ class Tracker:
 class Counted(Progress):
     """Counts what a phase has done, for a display that decides when to show `told()`."""
 
+    phase, unit, values = "", "steps", ""
+    total = done = _first = 0
+    _begun = 0.0
+
     def begin(self, phase: str, total: int, done: int = 0, unit: str = "steps") -> None:
         self.phase, self.total, self.done, self.unit, self.values = phase, total, done, unit, ""
         self._first, self._begun = done, time.monotonic()

@@ -275,7 +275,6 @@ _POSITIVE |= {"epsilon", "paths", "teachers", "students", "layers", "hidden", "r
 _FRACTIONS = {"warmup", "dev_fraction", "hide"}
 _MAY_BE_ZERO = {"min_steps", "max_steps", "evaluations", "overlap", "checkpoint_seconds", "seed", "weight", "dev_shots"}
 _MAY_BE_ZERO |= {"last_layers", "power", "calibration_shift", "transitions", "capitals"}
-_ZERO_OR_FROM = {"tau": 1.0}
 
 
 def _check_ranges(settings: Any, prefix: str = "") -> None:
@@ -292,11 +291,10 @@ def _check_ranges(settings: Any, prefix: str = "") -> None:
 
 def _range_missed(leaf: str, value: float) -> str:
     """What a number should be and is not; empty where it is fine."""
-    least = _ZERO_OR_FROM.get(leaf, 0.0)
     ranges = (
         (not math.isfinite(value), "a finite number"),
         (leaf == "share" and not 0 < value <= 1, "above 0 and at most 1"),
-        (leaf in _ZERO_OR_FROM and value != 0 and value < least, f"0 or at least {least:g}"),
+        (leaf == "tau" and value != 0 and value < 1, "0 or at least 1"),
         (leaf in _POSITIVE and value <= 0, "above 0"),
         (leaf in _FRACTIONS and not 0 <= value < 1, "at least 0 and below 1"),
         (leaf in _MAY_BE_ZERO and value < 0, "at least 0"),

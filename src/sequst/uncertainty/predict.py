@@ -63,7 +63,7 @@ def annotate_with_uncertainty(
     chunk: int = CHUNK,
     last_layers: int = 0,
 ) -> Iterator[UncertainPrediction]:
-    """Predictions one by one, in order; holds two times `chunk` sentences. The same seed gives the same numbers. With
+    """Predictions one by one, in order; holds two times `chunk` sentences at most. The same seed gives the same numbers. With
     `last_layers` only these drop out.
 
     While predictions are looked at a thread forms beliefs of the next chunk, unless its passes change modes and generators,
@@ -88,7 +88,7 @@ def annotate_with_uncertainty(
                 if held:
                     coming.append((held, pool.submit(form, held, number).result if ahead else partial(form, held, number)))
                 more = held and failure is None
-                while len(coming) > (1 if more else 0):
+                while len(coming) > (1 if more and ahead else 0):
                     before, formed = coming.popleft()
                     yield from _predictions(tagger, before, formed())
                 if failure is not None:

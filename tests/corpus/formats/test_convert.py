@@ -225,6 +225,24 @@ def test_argilla(write: Write) -> None:
     assert [(s.id, s.tags) for s in reading.require()] == [("r1", ("O", "B-LOC"))]
 
 
+def test_one_brat_document_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in.conll").write_text("Anna B-PER\n")
+    kept = Path.open
+
+    def refuse(path: Path, *more: Any, **options: Any) -> Any:
+        if path.name.startswith(".out.ann."):
+            raise OSError(5, "Input/output error")
+        return kept(path, *more, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", refuse)
+        with pytest.raises(SequstError, match="Input/output error"):
+            convert(tmp_path / "in.conll", tmp_path / "out.ann")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.conll"]
+    convert(tmp_path / "in.conll", tmp_path / "out.ann")
+    assert (tmp_path / "out.txt").read_text() == "Anna\n"
+
+
 def test_brat_counts_both_characters_of_a_line_end(tmp_path: Path) -> None:
     (tmp_path / "d.txt").write_bytes("👍 Hi\r\n\r\nIn Oslo\r\n".encode())
     (tmp_path / "d.ann").write_text("T1\tLOC 11 15\tOslo\n", encoding="utf-8")

@@ -232,7 +232,7 @@ def test_what_an_export_cannot_do_is_said(
     export(make_tagger(tiny_encoder), tmp_path / "onnx")
     (tmp_path / "in.txt").write_text("We play\n")
     for flags, message in (
-        (["--uncertainty"], "uncertainty: {0} is an export, which runs on the CPU, in its own precision and without dropout"),
+        (["--uncertainty"], "uncertainty: {0} is an export, which has no dropout"),
         (["--last-layers", 1], "--last-layers is of MC dropout"),
         (["--device", "cuda"], "device cuda: {0} is an export"),
         (["--precision", "bf16"], "precision bf16: {0} is an export"),

@@ -20,9 +20,6 @@ from sequst.corpus.tags import Span, spans, tags_of
 from sequst.corpus.words import split_words
 from sequst.errors import Malformed, shorten
 
-POLICIES = ("error", "drop", "trim")
-"""What to do with what does not fit: nothing at all is written; it is dropped; or it is made to fit where it can be."""
-
 EXCERPT = 40
 LAST_OF_ONE_UNIT = "\uffff"
 _FITTING = (

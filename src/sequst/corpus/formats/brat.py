@@ -147,9 +147,9 @@ def write(path: Path, sentences: Sequence[Sentence]) -> None:
     """One document where the path ends in .ann; else a folder with a document for every sentence."""
     if path.suffix == ".ann":
         text, annotations = _written(sentences)
-        for place, content in ((path.with_suffix(".txt"), text), (path, annotations)):
-            with atomic_text(place) as file:
-                file.write(content)
+        with atomic_text(path.with_suffix(".txt")) as one, atomic_text(path) as other:  # both are written before one appears
+            one.write(text)
+            other.write(annotations)
         return
     with atomic_folder(path) as folder:
         for name, sentence in zip(_names(sentences), sentences, strict=True):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sequst.corpus.formats.annotated import POLICIES, Misfit
+from sequst.corpus.formats.annotated import Misfit
 from sequst.corpus.formats.columns import DOCUMENT_START
 from sequst.corpus.formats.detect import Guess, guess_output
 from sequst.corpus.formats.read import Reading, read_file
@@ -14,7 +14,7 @@ from sequst.corpus.formats.registry import CUT, FORMATS, OTHER_CUT
 from sequst.corpus.formats.write import write_sentences
 from sequst.corpus.sentence import LINE_BREAKS, Sentence, Source
 from sequst.corpus.tags import spans
-from sequst.errors import SequstError, UsageError, nearest
+from sequst.errors import SequstError, UsageError
 from sequst.files import require_free, require_writable
 
 
@@ -52,8 +52,6 @@ def convert(
 ) -> Conversion:
     """Read a file of any format and write it in another. Nothing is written where something is malformed, or does not fit and
     `on_conflict` is error; the error lists every such place."""
-    if on_conflict not in POLICIES:
-        raise UsageError(f"--on-conflict {on_conflict}: {nearest(on_conflict, POLICIES)}")
     path, written = Path(target), guess_output(target, to)
     _require_place(path, written.format, Path(source))
     reading = read_file(

@@ -103,9 +103,14 @@ def write(path: Path, sentences: Sequence[Sentence]) -> None:
     if path.suffix == ".parquet":
         _write_parquet(path, dataset)
         return
+    hidden = datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()
-    with atomic_folder(path) as folder:
-        dataset.save_to_disk(str(folder))
+    try:
+        with atomic_folder(path) as folder:
+            dataset.save_to_disk(str(folder))
+    finally:
+        if not hidden:
+            datasets.enable_progress_bars()
 
 
 def _write_parquet(path: Path, dataset: Any) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sequst.corpus.formats.detect import Guess, guess, open_input
-from sequst.corpus.formats.registry import FORMATS, Request, TagUse
+from sequst.corpus.formats.registry import FORMATS, POLICIES, Request, TagUse
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import Scheme, detect_scheme, to_iob2, violations
-from sequst.errors import DataError, Problem, SequstError
+from sequst.errors import DataError, Problem, SequstError, UsageError, nearest
 from sequst.inputs import Input, Report
 
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ def read_file(
 
     What tags cannot hold is such a place too, unless `on_conflict` says to drop or trim it.
     """
+    if on_conflict not in POLICIES:
+        raise UsageError(f"--on-conflict {on_conflict}: {nearest(on_conflict, POLICIES)}")
     source = open_input(path, name, format)
     how = guess(source, format, word_column, tag_column)
     notes = [] if how.reason == "as told" else [f"{source.name}: read as {how}"]

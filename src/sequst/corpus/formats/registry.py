@@ -21,6 +21,8 @@ ones are dropped with a note; `predict` does not look at them."""
 
 SAVED = ("dataset_info.json", "dataset_dict.json")
 """One of these is in a folder that a dataset was saved to."""
+POLICIES = ("error", "drop", "trim")
+"""What to do with what does not fit: nothing at all is written; it is dropped; or it is made to fit where it can be."""
 CUT = "words as they were cut"
 OTHER_CUT = "texts of words that we would cut in another way"
 

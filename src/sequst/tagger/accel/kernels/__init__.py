@@ -1,5 +1,4 @@
-"""Kernels of Triton for a GPU, and what is told to them. Importing them needs Triton, which comes with
-torch for a GPU."""
+"""What is told to the kernels of this folder, whose modules need Triton; this one does not."""
 
 from __future__ import annotations
 
