@@ -102,7 +102,12 @@ def write(path: Path, sentences: Sequence[Sentence]) -> None:
     dataset = datasets.Dataset.from_dict(rows, features=datasets.Features(features))
     if path.suffix == ".parquet":
         _write_parquet(path, dataset)
-        return
+    else:
+        _write_folder(path, dataset)
+
+
+def _write_folder(path: Path, dataset: Any) -> None:
+    datasets = needed("datasets", "datasets")
     hidden = datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()
     try:
