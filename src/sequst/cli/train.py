@@ -37,7 +37,7 @@ def train(
     word_column: options.WordColumn = None,
     tag_column: options.TagColumn = None,
 ) -> None:
-    """Train a tagger. Everything is checked before the run begins; a killed run goes on with --resume.
+    """Train a tagger. All but what is in --test is checked before the run begins; a killed run goes on with --resume.
 
     \b
     Example:
