@@ -107,6 +107,20 @@ def test_the_command_is_told_however_it_was_begun(program: str, is_ours: bool, m
     assert _command() == ("sequst train --labeled 'my file'" if is_ours else "from Python")
 
 
+def test_the_encoder_is_loaded_once(split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+
+    def watch(kind: Any) -> None:
+        load = kind.from_pretrained
+        monkeypatch.setattr(kind, "from_pretrained", lambda *a, **o: loaded.append(kind.__name__) or load(*a, **o))
+
+    watch(transformers.AutoModelForTokenClassification)
+    watch(transformers.AutoTokenizer)
+    rounds = {"max_rounds": 2, "student": SHORT, "unlabeled": split.unlabeled, "method": "sequst"}
+    train(split.labeled, tmp_path / "run", dev=split.dev, encoder=tiny_encoder, teacher=SHORT, evaluations=2, **rounds)
+    assert sorted(loaded) == ["AutoModelForTokenClassification", "AutoTokenizer"]
+
+
 def test_another_seed_gives_other_weights(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
     first, second = (
         train(

@@ -22,12 +22,12 @@ from sequst.tagger.encoders.pretrained import MINILM
 from sequst.tagger.encoders.shape import BILSTM, GLOVE
 from sequst.tagger.precision import has_bf16
 from sequst.tagger.save import add_facts
-from sequst.tagger.tagger import Tagger, pick_device
+from sequst.tagger.tagger import Tagger, labels_of, pick_device
 from sequst.training.configure import from_dict
 from sequst.training.data import DROP, Data, DataFile, Files, load_data, overlap_warning
 from sequst.training.device import describe_device, resolve_precision
 from sequst.training.directory import RunDirectory
-from sequst.training.encoder import EncoderFacts, load_encoder, vectors_note
+from sequst.training.encoder import LoadedEncoder, load_encoder, vectors_note
 from sequst.training.progress import Progress, Tracker
 from sequst.training.report.page import write_report
 from sequst.training.run import Run
@@ -84,7 +84,7 @@ def train(
             raise UsageError(f"method {method.name} learns from unlabelled text: name some with --unlabeled")
         if settings.bilstm.vectors and settings.encoder != BILSTM:
             progress.note(f"bilstm.vectors is not used: the encoder is {settings.encoder}, not bilstm")
-        encoder = load_encoder(settings, method.perturbs)
+        encoder = load_encoder(settings, labels_of(data.labeled), method.perturbs)
         precision = resolve_precision(settings, encoder.parameters)
         facts = {
             "sequst": __version__,
@@ -93,10 +93,10 @@ def train(
             "threads": torch.get_num_threads(),
             "device": str(pick_device(settings.device)),
             "precision": precision,
-            "encoder": encoder._asdict(),
+            "encoder": {"parameters": encoder.parameters, "sha256": encoder.sha256},
         }
         directory = RunDirectory.create(path, settings, files, facts, Path(spool))
-    return _execute(directory, directory.files(), settings, method, data, precision, progress, tracker)
+    return _execute(directory, directory.files(), settings, method, data, encoder, precision, progress, tracker)
 
 
 def _command() -> str:
@@ -112,13 +112,13 @@ def resume(path: str | Path, progress: Progress | None = None, tracker: Tracker 
     if directory.summary is not None:
         return Result(directory.path, directory.summary, was_finished=True)
     files, settings = directory.files(), directory.settings()
-    method = find_method(settings.method)
-    progress, encoder = progress or Progress(), load_encoder(settings, method.perturbs)
+    progress, method, data = progress or Progress(), find_method(settings.method), load_data(files, settings)
+    encoder = load_encoder(settings, labels_of(data.labeled), method.perturbs)
     precision = _as_before(directory, settings, encoder, progress)
-    return _execute(directory, files, settings, method, load_data(files, settings), precision, progress, tracker)
+    return _execute(directory, files, settings, method, data, encoder, precision, progress, tracker)
 
 
-def _as_before(directory: RunDirectory, settings: Settings, encoder: EncoderFacts, progress: Progress) -> str:
+def _as_before(directory: RunDirectory, settings: Settings, encoder: LoadedEncoder, progress: Progress) -> str:
     """Threads and, which is returned, precision are those that the run began with. Other weights are refused; another machine
     or torch is told, for the numbers may then differ in their last digits."""
     facts = directory.facts
@@ -144,6 +144,7 @@ def _execute(
     settings: Settings,
     method: Method,
     data: Data,
+    encoder: LoadedEncoder,
     precision: str,
     progress: Progress,
     tracker: Tracker | None,
@@ -155,7 +156,7 @@ def _execute(
             return Result(directory.path, directory.summary, was_finished=True)
         if not method.unlabeled:
             data = dataclasses.replace(data, unlabeled=[], hidden_tags=[])
-        run = Run(settings, data, directory, precision, progress, tracker)
+        run = Run(settings, data, encoder.encoder, directory, precision, progress, tracker)
         tracker.begin(directory.path, to_dict(settings))
         for note in [*data.notes, f"dev set: {data.dev_policy}", vectors_note(settings, run.text)]:
             if note is not None:

@@ -19,6 +19,7 @@ from sequst.errors import SequstError, UsageError
 from sequst.tagger.accel.embedding import trained_rows
 from sequst.tagger.batches import collate
 from sequst.tagger.capitals import WAYS
+from sequst.tagger.encoders.transformer import Transformer
 from sequst.tagger.predict import annotate
 from sequst.tagger.tagger import Tagger, labels_of
 
@@ -52,6 +53,19 @@ def transformers_tags(folder: Path, sentences: list[list[str]]) -> list[tuple[st
         places = encoded.word_ids()
         tags.append(tuple(model.config.id2label[best[places.index(word)]] for word in range(len(words))))
     return tags
+
+
+def test_a_copied_encoder_is_trained_alone(tiny_encoder: str) -> None:
+    first = Tagger.from_encoder(tiny_encoder, LABELS, seed=1)
+    assert isinstance(first.encoder, Transformer)
+    second = Tagger.from_encoder(first.encoder, LABELS, seed=1)
+    assert second.encoder.tokenizer is first.encoder.tokenizer
+    assert all(map(torch.equal, first.state_dict().values(), second.state_dict().values()))
+    with torch.no_grad():
+        for parameter in second.encoder.parameters():
+            parameter.add_(1)
+    again = Tagger.from_encoder(tiny_encoder, LABELS, seed=1)
+    assert all(map(torch.equal, first.state_dict().values(), again.state_dict().values()))
 
 
 def test_a_chain_is_saved_and_found_again(tiny_encoder: str, tmp_path: Path) -> None:

@@ -27,12 +27,12 @@ HIDE = 0.15
 
 def adapt(run: Run) -> None:
     """Let the run's taggers start from an encoder that has read its text, where it has a token to hide words behind."""
-    tagger = run.new_tagger(0, NAME)
-    if not isinstance(tagger.encoder, Transformer):  # it has no weights yet that could have read anything
+    if run.encoder is None:  # a BiLSTM has no weights yet that could have read anything
         return
-    if tagger.encoder.tokenizer.mask_token_id is None:
+    if run.encoder.tokenizer.mask_token_id is None:
         run.progress.note(f"the encoder {run.settings.encoder} has no mask token: it does not read the text first")
         return
+    tagger = run.new_tagger(0, NAME)
     windows = tagger.splitter.windows(run.text)
     words = [[0] * len(sentence) for sentence in run.text]
     for window in windows:
@@ -42,7 +42,7 @@ def adapt(run: Run) -> None:
     settings = PhaseSettings(asked.learning_rate, asked.epochs, min_steps=0, batch_size=asked.batch_size)
     objective = HiddenWords(tagger, HIDE)
     run.train(tagger, PhaseSpec(NAME, 0, settings, Examples(windows, words), objective, hide=HIDE, scored=False))
-    run.adapted = {name: value.detach().cpu() for name, value in tagger.encoder.state_dict().items()}
+    run.encoder.load_state_dict(tagger.encoder.state_dict())
 
 
 class HiddenWords(Objective):

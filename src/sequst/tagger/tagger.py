@@ -85,21 +85,23 @@ class Tagger(nn.Module):
 
     @classmethod
     def from_encoder(
-        cls, name: str, labels: list[str], *, max_length: int = 64, overlap: int = 16, seed: int = 0, head: str = "softmax",
-        valid: bool = False, transitions: Mapping[str, float] | None = None,
+        cls, source: str | Transformer, labels: list[str], *, max_length: int = 64, overlap: int = 16, seed: int = 0,
+        head: str = "softmax", valid: bool = False, transitions: Mapping[str, float] | None = None,
         capitals: Mapping[str, Sequence[float]] | None = None, text: Iterable[Sequence[str]] = (),
         shape: BiLstmShape = _SHAPE,
     ) -> Tagger:  # fmt: skip
-        """A tagger that has learnt nothing yet: on pretrained weights, of which the seed decides those that the checkpoint
-        lacks, or on a new `bilstm` of this shape that knows the words and characters of the text. `capitals` do not count where
-        the encoder sees those of the text."""
+        """A tagger that has learnt nothing yet. The source is a transformer, which is copied, or the name of one, whose missing
+        weights are decided by the seed, or `bilstm`: a new one of this shape that knows the words and characters of the text.
+        `capitals` do not count where the encoder sees those of the text."""
         encoder: Encoder
-        if name == BILSTM:
+        if isinstance(source, Transformer):
+            encoder = source.copy()
+        elif source == BILSTM:
             from sequst.tagger.encoders.bilstm import BiLstm
 
             encoder = BiLstm.new(text, shape, seed)
         else:
-            encoder = Transformer.pretrained(name, labels, seed)
+            encoder = Transformer.pretrained(source, labels, seed)
         tagger = cls(
             encoder, labels, max_length=max_length, overlap=overlap, seed=seed, head=head, valid=valid, transitions=transitions,
             capitals=capitals,

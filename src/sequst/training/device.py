@@ -22,7 +22,7 @@ million 70 %."""
 
 def resolve_precision(settings: Settings, parameters: int) -> str:
     """`fp32` or `bf16`: what the settings ask for, or what pays on this machine. Phases that bf16 would harm are in fp32 either
-    way, see `Objective.exact`."""
+    way, see `Objective.needs_fp32`."""
     if settings.precision != "auto":
         return settings.precision
     device = pick_device(settings.device)

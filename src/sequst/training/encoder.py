@@ -12,6 +12,7 @@ import torch
 from sequst.errors import UsageError
 from sequst.tagger.batches import Batch, collate
 from sequst.tagger.encoders.shape import BILSTM, BiLstmShape
+from sequst.tagger.encoders.transformer import Transformer
 from sequst.tagger.precision import require_bf16
 from sequst.tagger.tagger import Tagger, pick_device
 from sequst.training.settings import Settings
@@ -21,30 +22,33 @@ FEW_VECTORS = 50.0
 """Percent of the words of a text below which its word vectors are likely those of another language or another spelling."""
 
 
-class EncoderFacts(NamedTuple):
-    """What a run remembers of its encoder."""
+class LoadedEncoder(NamedTuple):
+    """The encoder that the taggers of a run start from, and what the run remembers of it."""
 
+    encoder: Transformer | None
+    """As the checkpoint has it; None for a BiLSTM, which starts from nothing."""
     parameters: int
     sha256: str
     """Of all its weights: a run that is resumed must find the same."""
 
 
-def load_encoder(settings: Settings, perturbed: bool = False) -> EncoderFacts:
-    """Load the encoder and its tokenizer or vectors once and look for the device, so that whatever is wrong with them is known
-    now; with `perturbed` it must take word embeddings in place of words."""
+def load_encoder(settings: Settings, labels: list[str], perturbed: bool = False) -> LoadedEncoder:
+    """Load the encoder and its tokenizer or vectors and look for the device, so that whatever is wrong with them is known now;
+    with `perturbed` it must take word embeddings in place of words. The run's seed decides weights that a checkpoint lacks."""
     device = pick_device(settings.device)
     if settings.precision == "bf16":
         require_bf16(device, "setting precision=bf16", "fp32 or auto")
     tagger = Tagger.from_encoder(
         settings.encoder,
-        ["O"],
+        labels,
         max_length=settings.max_length,
         overlap=settings.overlap,
+        seed=settings.seed,
         shape=BiLstmShape(**dataclasses.asdict(settings.bilstm)),
     )
     require_layers(tagger, settings.uncertainty.last_layers)
     longest = collate(tagger.splitter.windows([["a"] * settings.max_length]), [0], tagger.pad_id)
-    with torch.inference_mode():
+    with torch.no_grad():  # not inference_mode: an architecture may keep tensors that are trained on later
         try:
             tagger(longest)
         except (IndexError, RuntimeError) as error:
@@ -64,7 +68,8 @@ def load_encoder(settings: Settings, perturbed: bool = False) -> EncoderFacts:
         vectors = load_vectors(settings.bilstm.vectors)
         digest.update("\n".join(vectors.words).encode())
         digest.update(vectors.table.numpy().tobytes())
-    return EncoderFacts(sum(parameter.numel() for parameter in tagger.parameters()), digest.hexdigest())
+    parameters = sum(parameter.numel() for parameter in tagger.encoder.parameters())
+    return LoadedEncoder(tagger.encoder if isinstance(tagger.encoder, Transformer) else None, parameters, digest.hexdigest())
 
 
 def vectors_note(settings: Settings, text: Sequence[Sequence[str]]) -> str | None:

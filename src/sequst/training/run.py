@@ -20,6 +20,7 @@ from sequst.tagger.accel.parallel import on_all_cores
 from sequst.tagger.batches import Batch
 from sequst.tagger.capitals import count_capitals
 from sequst.tagger.encoders.shape import BILSTM, BiLstmShape
+from sequst.tagger.encoders.transformer import Transformer
 from sequst.tagger.tagger import Tagger, labels_of
 from sequst.tagger.transitions import count_transitions
 from sequst.training.checkpoint import load_state, save_state
@@ -51,12 +52,15 @@ class Run:
         self,
         settings: Settings,
         data: Data,
+        encoder: Transformer | None,
         directory: RunDirectory,
         precision: str,
         progress: Progress | None = None,
         tracker: Tracker | None = None,
     ) -> None:
         self.settings, self.data, self.directory = settings, data, directory
+        self.encoder = encoder
+        """The transformer that all taggers start from; None for a BiLSTM."""
         self.progress: Progress = progress or Progress()
         self.tracker: Tracker = tracker or Tracker()
         self.labels = labels_of(data.labeled)
@@ -67,8 +71,6 @@ class Run:
         """Of the last round: what the teacher believed of the unlabelled words, and the weight of each; 0 = not selected."""
         self.kept_round: int | None = None
         """The round of self-training whose tagger is kept."""
-        self.adapted: dict[str, Tensor] | None = None
-        """Weights of the adapted encoder, from which all taggers start."""
         self.seconds = 0.0
         """Time spent in phases, those of earlier processes included."""
         directory.clear_metrics()  # what earlier processes recorded is recorded again as the run passes it
@@ -98,7 +100,7 @@ class Run:
         """A tagger fresh from the pretrained weights. The head's first weights, and all of an encoder that is not pretrained,
         depend on the place (round, phase)."""
         tagger = Tagger.from_encoder(
-            self.settings.encoder,
+            self.encoder or BILSTM,
             self.labels,
             max_length=self.settings.max_length,
             overlap=self.settings.overlap,
@@ -110,8 +112,6 @@ class Run:
             text=self.text,
             shape=BiLstmShape(**dataclasses.asdict(self.settings.bilstm)),
         )
-        if self.adapted is not None:
-            tagger.encoder.load_state_dict(self.adapted)
         return tagger.to(self.accelerator.device)
 
     def finished_tagger(self, round_: int, name: str) -> Tagger:

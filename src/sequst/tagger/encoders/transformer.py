@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,10 @@ class Transformer(Encoder):
             torch.manual_seed(seed)
             model = load_model(name, labels)
         return cls(model, load_tokenizer(name), len(labels))
+
+    def copy(self) -> Transformer:
+        """Weights of its own, and the same tokenizer."""
+        return copy.deepcopy(self, {id(self.tokenizer): self.tokenizer})
 
     def splitter(self, max_length: int, overlap: int) -> Splitter:
         return SubwordSplitter(self.tokenizer, max_length, overlap)
