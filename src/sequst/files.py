@@ -1,4 +1,4 @@
-"""Files out: writes that are whole or not there at all."""
+"""Writing files: complete or not at all."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read_json(path: Path) -> Any:
 
 @contextlib.contextmanager
 def explained(path: Path, what_now: str = "nothing half-written was left behind") -> Iterator[None]:
-    """Turn a failing write into an error that names the path and the way out."""
+    """Turn a failed write into an error that names the path and what to do."""
     try:
         yield
     except SequstError:
@@ -51,7 +51,7 @@ def explained(path: Path, what_now: str = "nothing half-written was left behind"
 
 
 def _temporary(path: Path, kind: str = "tmp") -> Path:
-    """A name beside the path to write under: .NAME.HOST.PROCESS.KIND."""
+    """Temporary name beside the path: .NAME.HOST.PROCESS.KIND."""
     return path.with_name(f".{path.name}.{_host()}.{os.getpid()}.{kind}")
 
 
@@ -60,7 +60,8 @@ def _host() -> str:
 
 
 def _clear_up(path: Path) -> None:
-    """Take away what killed processes of this machine left beside the path, and put back what they had moved aside."""
+    """Remove temporary files that killed processes of this machine left beside the path, and restore what they had moved
+    aside."""
     for left in path.parent.glob(f".{glob.escape(path.name)}.{glob.escape(_host())}.*"):
         owner, kind = left.name.rsplit(".", 2)[1:]
         if kind not in ("tmp", "old") or not owner.isdigit() or _is_another(int(owner)):
@@ -122,10 +123,10 @@ def atomic_text(path: str | Path) -> Iterator[IO[str]]:
 
 
 def require_writable(path: str | Path, flag: str, read: Iterable[str | Path] = ()) -> None:
-    """An error now, and not after the work, where a file cannot be written under this name, or is among what is `read`."""
+    """Raise an error before any work if the file cannot be written, or is one of the files that are `read`."""
     path = Path(path)
     if any(_is_part_of(path, Path(source)) for source in read):
-        raise UsageError(f"{flag} {shorten(str(path))} is among what is read, and would be lost; name another")
+        raise UsageError(f"{flag} {shorten(str(path))} is also an input and would be overwritten; name another")
     with explained(path, "name another file"):
         if path.is_dir():
             raise UsageError(f"{flag} {shorten(str(path))} is a folder; name a file")
@@ -134,7 +135,7 @@ def require_writable(path: str | Path, flag: str, read: Iterable[str | Path] = (
 
 
 def _is_part_of(path: Path, source: Path) -> bool:
-    """Whether a file is this one, or lies in this folder; whatever cannot be told is somebody else's error."""
+    """Whether a file is this one, or is in this folder. False if that cannot be determined."""
     try:
         return path.is_file() and any(each.samefile(source) for each in (path, *path.absolute().parents) if each.exists())
     except OSError:
@@ -142,7 +143,7 @@ def _is_part_of(path: Path, source: Path) -> bool:
 
 
 def write_bytes(path: Path, data: bytes, what_now: str) -> None:
-    """Write these bytes to a file, all or none."""
+    """Write these bytes to a file, completely or not at all."""
     with atomic_bytes(path, what_now) as file:
         file.write(data)
 
@@ -187,7 +188,7 @@ def atomic_folder(path: str | Path, replaces: tuple[str, ...] = ()) -> Iterator[
 
 
 def _require_ours(path: Path, marks: tuple[str, ...]) -> None:
-    """An error where something is at this place that is neither an empty folder nor one that has the marks."""
+    """Raise an error if the path exists and is neither an empty folder nor one that has the marks."""
     if path.exists() and not path.is_dir():
         raise UsageError(f"{path} is a file; name a folder that does not exist yet")
     missing = next((mark for mark in marks if not (path / mark).is_file()), None)
@@ -197,7 +198,8 @@ def _require_ours(path: Path, marks: tuple[str, ...]) -> None:
 
 
 def lock(path: Path, taken: str) -> IO[str]:
-    """A lock that holds until it is closed or this process ends; an error that says it is `taken` where another has it."""
+    """A lock that holds until it is closed or the process ends. If another process has it, an error with the message
+    `taken`."""
     with explained(path):
         file = path.open("w")
     if fcntl is not None:
@@ -214,7 +216,7 @@ _synced = True
 
 @contextlib.contextmanager
 def unsynced() -> Iterator[None]:
-    """Within it nothing waits until a file has reached the disk: for what is thrown away, whatever happens."""
+    """Do not wait for files to reach the disk: for temporary runs."""
     global _synced
     before, _synced = _synced, False
     try:
@@ -234,7 +236,7 @@ def _sync(path: Path) -> None:
 
 
 def require_free(folder: str | Path, flag: str) -> Path:
-    """The folder, if a new result may be put there: it does not exist yet, or it is empty."""
+    """The folder, which must not exist yet or be empty."""
     folder = Path(folder)
     with explained(folder, "name another folder"):
         if folder.exists() and not folder.is_dir():

@@ -1,4 +1,4 @@
-"""Files in: UTF-8 text, gzipped or not, from a file, a pipe or standard input, as numbered lines."""
+"""Reading files: UTF-8 text, gzipped or not, from a file, a pipe or standard input, as numbered lines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UTF8_MARK = b"\xef\xbb\xbf"
 _DAMAGED = (OSError, EOFError, zlib.error)
 
 Report = Callable[[Problem], None]
-"""Takes a malformed place: either keeps it or raises."""
+"""Receives a malformed place: collects it or raises."""
 
 
 def require_one_stdin(paths: Iterable[str | None]) -> None:
@@ -31,7 +31,7 @@ def require_one_stdin(paths: Iterable[str | None]) -> None:
 
 
 class Input:
-    """A file that can be opened again, or a stream (standard input, a pipe) of which the beginning is held back for a look."""
+    """A file that can be reopened, or a stream (standard input, a pipe) whose beginning is buffered for format detection."""
 
     def __init__(self, path: str | Path, name: str | None = None) -> None:
         self.name = name or ("<stdin>" if str(path) == STDIN else str(path))
@@ -88,7 +88,7 @@ class Input:
                 report(Problem(self.name, number + 1, f"unreadable data ({error})", "a whole, undamaged file"))
 
     def data(self, report: Report) -> bytes:
-        """All bytes, unzipped; nothing where they cannot be read, which is reported."""
+        """All bytes, unzipped. Empty if they cannot be read, which is reported."""
         try:
             if self._stream is not None:
                 return self._stream.read()
@@ -115,7 +115,7 @@ class Input:
             return None
 
     def head(self) -> Iterator[str]:
-        """The lines that a guess of the format may look at: all of a file, of a stream those that were held back."""
+        """The lines for format detection: all of a file, the buffered ones of a stream."""
         if self._stream is None:
             yield from (line for _, line in self.lines(lambda problem: None))
             return
@@ -126,7 +126,7 @@ class Input:
 
 
 class Place(Input):
-    """What is no file of its own: a folder, or a name that a library looks up. Its reader opens what is there itself."""
+    """An input that is not a file: a folder, or a name that a library resolves. Its reader opens it."""
 
     def __init__(self, path: str | Path, name: str | None = None) -> None:
         self.name = name or str(path)
@@ -141,7 +141,7 @@ class Place(Input):
 
 
 class _Rewound(io.RawIOBase):
-    """A stream that begins with what has been read of it already."""
+    """A stream that starts again from its buffered beginning."""
 
     def __init__(self, ahead: bytes, rest: io.BufferedReader) -> None:
         self._ahead, self._rest = memoryview(ahead), rest

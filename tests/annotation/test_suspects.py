@@ -90,15 +90,16 @@ class Heard(Progress):
     def begin(self, phase: str, total: int, done: int = 0, unit: str = "steps") -> None:
         self.phases.append(phase)
 
-    def note(self, message: str) -> None:
-        self.notes.append(message)
+    def note(self, message: str, detail: bool = False) -> None:
+        if not detail:
+            self.notes.append(message)
 
 
 def test_a_type_of_one_fold_is_told_and_not_judged(tiny_encoder: str) -> None:
     once = Sentence(("We", "play", "Egmont"), ("O", "O", "B-work"))
     heard = Heard()
     found = find_suspects([*EASY[:9], once], folds=2, progress=heard, encoder=tiny_encoder, device="cpu", teacher=SHORT)
-    assert heard.notes == ["type work is in one fold alone, so no other can teach it: its labels are not judged"]
+    assert heard.notes == ["type work is in one fold only, so its labels cannot be judged"]
     assert heard.phases == ["fold 1 of 2: teacher", "fold 2 of 2: teacher"]
     assert not any(each.given == Span("work", 2, 3) for each in found)
 
@@ -136,7 +137,7 @@ def test_what_cannot_be_judged_is_an_error_before_any_training() -> None:
         find_suspects([dataclasses.replace(each, tags=("O",) * len(each)) for each in EASY[1:9]])
     with pytest.raises(UsageError, match="give a file, or a list of Sentence with tags"):
         find_suspects([each.without_tags() for each in EASY])
-    with pytest.raises(UsageError, match="method sst learns from unlabelled text"):
+    with pytest.raises(UsageError, match="method sst needs unlabelled text"):
         find_suspects(EASY, method="sst")
     with pytest.raises(UsageError, match=r"find_suspects\(\).*sed"):
         find_suspects(EASY, sed=4)

@@ -132,7 +132,7 @@ def test_it_is_saved_and_found_again(pair: tuple[Result, Result], split: Split, 
         [1, 2],
     ):
         (tmp_path / "again" / "sequst.json").write_text(json.dumps({**facts, "entity_calibration": trust}))
-        with pytest.raises(SequstError, match="not what sequst writes"):
+        with pytest.raises(SequstError, match="damaged or not written by sequst"):
             Tagger.load(tmp_path / "again")
 
 

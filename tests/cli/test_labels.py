@@ -53,7 +53,7 @@ def test_next_takes_all_where_there_are_fewer_and_says_so(model: Path, tmp_path:
     arguments = ["next", model, "-", "--strategy", "confidence", "--no-diverse", "--output", tmp_path / "all.jsonl"]
     done = sequst(*arguments, stdin="We play in Oslo .\nAll tickets are gone .\nWe play in Oslo .\n")
     assert done.returncode == 0, done.stderr
-    assert "no more than 2 different sentences: all of them are taken" in done.stderr
+    assert "only 2 different sentences: all are chosen" in done.stderr
     assert len((tmp_path / "all.jsonl").read_text().splitlines()) == 2
 
 
@@ -64,7 +64,7 @@ def test_next_chooses_nothing_that_is_labelled(model: Path, write: Write, tmp_pa
     arguments = ["next", model, raw, "--strategy=confidence", "--labeled", one, "--output", tmp_path / "next.jsonl"]
     done = sequst(*arguments, "--labeled", other)
     assert done.returncode == 0, done.stderr
-    assert "no more than 1 different sentences that are not labelled" in done.stderr
+    assert "only 1 different sentences that are not labelled" in done.stderr
     assert [s.words for s in read(tmp_path / "next.jsonl")] == [("Nobody", "sings", "here", ".")]
     numbered = write("numbered.conll", "0 Nobody O\n1 sings O\n2 here O\n3 . O\n\n0 We O\n1 sleep O\n")
     column = ["next", model, numbered, "--word-column", 1, "--strategy=confidence", "--output", tmp_path / "columns.jsonl"]
@@ -104,7 +104,7 @@ def test_next_chooses_from_a_folder_of_an_annotation_tool(model: Path, tmp_path:
         (["suspects", "few.conll", "--output", "o", "--folds", "1"], 2, "1 folds: at least 2"),
         (["suspects", "empty.txt", "--output", "o"], 1, "empty.txt is empty"),
         (["suspects", "raw.txt", "--output", "o"], 1, "raw.txt has no tags"),
-        (["suspects", "few.conll", "--output", "o", "--set", "method=sst"], 2, "method sst learns from unlabelled text"),
+        (["suspects", "few.conll", "--output", "o", "--set", "method=sst"], 2, "method sst needs unlabelled text"),
         (["suspects", "few.conll", "--output", "o", "--set", "teacher.epoch=1"], 2, "epochs"),
         (["suspects", "few.conll", "--output", "no/o"], 2, "there is no folder"),
     ],

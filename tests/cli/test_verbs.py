@@ -236,10 +236,12 @@ def test_sample(write: Write, tmp_path: Path, sequst: Cli) -> None:
 def test_train_from_standard_input_and_resume_it(split: Split, tiny_encoder: str, tmp_path: Path, sequst: Cli) -> None:
     split.save(tmp_path / "data")
     rows = (tmp_path / "data" / "labeled.conll").read_text()
-    done = sequst("train", "--labeled", "-", "--encoder", tiny_encoder, "--output", tmp_path / "run", *SHORT, stdin=rows)
+    begin = ("train", "--labeled", "-", "--encoder", tiny_encoder, *SHORT, "--output")
+    done = sequst(*begin, tmp_path / "run", stdin=rows)
     assert done.returncode == 0, done.stderr
-    assert "<stdin>: read as conll" in done.stderr
     assert "dev set: none" in done.stdout
+    assert "read as" not in done.stderr
+    assert "<stdin>: read as conll" in sequst(*begin, tmp_path / "told", "--verbose", stdin=rows).stderr
     (tmp_path / "run" / "summary.json").unlink()
     assert sequst("train", "--resume", tmp_path / "run").returncode == 0
 
@@ -307,7 +309,7 @@ def test_a_type_that_was_drawn_for_others_is_told(write: Write, tmp_path: Path, 
     rest = "".join(f"{name} B-LOC\n\n" for name in ("Bonn", "Paris", "Rome"))
     done = sequst("sample", write("l.conll", both + rest), "--shots", 2, "--output", tmp_path / "s")
     assert done.returncode == 0, done.stderr
-    assert "type LOC has too few: 2 labelled, 1 dev sentences of 2 could be drawn for it" in done.stderr
+    assert "type LOC has too few: 2 labelled, 1 dev sentences of 2 drawn for it" in done.stderr
 
 
 def test_one_standard_input(sequst: Cli) -> None:
@@ -351,10 +353,10 @@ def test_debug_shows_the_traceback(write: Write, tmp_path: Path, sequst: Cli) ->
         (["predict", "nowhere", "in.txt"], 2, "in.txt: no such file"),
         (["predict", "nowhere", "l.conll"], 2, "no model in 'nowhere'"),
         (["predict", "nowhere", "l.conll", "--format", "xml"], 2, "--format xml"),
-        (["predict", "nowhere", "l.conll", "--output", "l.conll"], 2, "is among what is read"),
-        (["next", "nowhere", "l.conll", "--output", "l.conll"], 2, "is among what is read"),
-        (["suspects", "l.conll", "--output", "./l.conll"], 2, "is among what is read"),
-        (["convert", "l.conll", "l.conll"], 2, "is among what is read"),
+        (["predict", "nowhere", "l.conll", "--output", "l.conll"], 2, "is also an input"),
+        (["next", "nowhere", "l.conll", "--output", "l.conll"], 2, "is also an input"),
+        (["suspects", "l.conll", "--output", "./l.conll"], 2, "is also an input"),
+        (["convert", "l.conll", "l.conll"], 2, "is also an input"),
         (["evaluate", "nowhere", "l.conll"], 2, "no model in 'nowhere'"),
         (["sample", "l.conll", "--shots", "0", "--output", "s"], 2, "--shots 0"),
         (["sample", "l.conll", "--shots", "1", "--output", "."], 2, "is not empty"),

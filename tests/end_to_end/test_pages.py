@@ -79,6 +79,7 @@ def folder(tmp_path: Path, tiny_encoder: str, monkeypatch: pytest.MonkeyPatch) -
     shutil.copytree(corpus, tmp_path / "d" / "corpus")
     for name, part in (("export.json", split.labeled), ("export-2.json", split.dev)):
         write_sentences(tmp_path / name, "labelstudio", part)
+    (tmp_path / "first.txt").write_text("We play in Oslo.\n")
     with gzip.open(tmp_path / "cc.de.300.vec.gz", "wt", encoding="utf-8") as vectors:
         vectors.writelines(
             f"{word} 0.5 {number}\n" for number, word in enumerate({w.lower() for s in split.labeled for w in s.words})
@@ -177,13 +178,15 @@ def run(line: str, sequst: Callable[..., Any], folder: Path) -> None:
         shown = sequst(*words[1 : 3 if words[1] == "experiment" else 2], "--help").stdout
         assert all(re.search(rf"{flag}\b", shown) for flag in re.findall(r"--[a-z0-9-]+", " ".join(words))), line
         return
-    words = words[: words.index(">")] if ">" in words else words
+    words, _, written = (words[: words.index(">")], *words[words.index(">") :]) if ">" in words else (words, "", "")
     words = [each for word in words for each in (GIVEN if word == "..." else [word])]
     words = narrowed(words) if words[1:3] == ["experiment", "run"] else words
     if "--output" in words and words[1] == "train":
         shutil.rmtree(folder / words[words.index("--output") + 1], ignore_errors=True)
     done = sequst(*words[1:], cwd=folder, stdin=f"{shlex.split(before)[1]}\n" if before else "")
     assert done.returncode == 0, (line, done.stderr)
+    if written:
+        (folder / written).write_text(done.stdout, encoding="utf-8")
 
 
 @pytest.mark.timeout(600)

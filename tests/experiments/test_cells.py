@@ -102,7 +102,7 @@ def test_what_is_scored_is_in_no_pool(
 
 
 def test_with_all_labelled_none_is_left_to_be_scored_on(benchmark: Path) -> None:
-    with pytest.raises(UsageError, match="none left to be scored on"):
+    with pytest.raises(UsageError, match="no sentence is left to be scored on"):
         run_cell(Cell("t", "ours", 1, recipe=SHORT, shots=None, score_on="pool"), benchmark, "c")
 
 
@@ -126,7 +126,7 @@ def test_a_missing_benchmark(tmp_path: Path) -> None:
 def test_a_line_that_was_cut_off_is_named(tmp_path: Path) -> None:
     line = Cell("t", "ours", 1).facts
     (tmp_path / "r.jsonl").write_text(json.dumps(line) + '\n{"experiment": "e", "da')
-    with pytest.raises(SequstError, match=r"r.jsonl:2: no line of results"):
+    with pytest.raises(SequstError, match=r"r.jsonl:2: not a line of results"):
         read_results(tmp_path / "r.jsonl")
 
 

@@ -179,7 +179,7 @@ def test_the_verbs(tmp_path: Path, sequst: Callable[..., Any]) -> None:
     for verb in ("figures", "report"):
         done = sequst("experiment", verb, tmp_path / "empty")
         assert done.returncode == 1
-        assert "scored on test has ended" in done.stderr
+        assert "is scored on test" in done.stderr
     done = sequst("experiment", "report", tmp_path, "--output", tmp_path / "nowhere" / "page.html")
     assert "there is no folder" in done.stderr
 

@@ -116,7 +116,7 @@ def test_files_that_were_cut_off_are_gone_on_with(tmp_path: Path) -> None:
     append_lines(beside, [{**facts, "seed": 2, "ece": 2}])
     assert [line["ece"] for line in Results.load([results]).findings["reliability"]] == [1, 2]
     results.write_bytes(results.read_bytes() + b"\xff\n")
-    with pytest.raises(SequstError, match=r"r.jsonl:\d: no line of results"):
+    with pytest.raises(SequstError, match=r"r.jsonl:\d: not a line of results"):
         read_results(results)
 
 

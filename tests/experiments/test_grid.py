@@ -187,7 +187,7 @@ def test_nothing_is_left_of_a_grid_that_is_stopped(data: Path, tmp_path: Path, s
     assert alive == []
     if stop == signal.SIGTERM:
         assert grid.returncode == 143
-        assert "the same command runs the others" in told
+        assert "the same command runs the rest" in told
         assert list((tmp_path / "scratch").iterdir()) == []
 
 

@@ -233,7 +233,7 @@ def test_the_verb(sequst: Callable[..., Any], write: Callable[..., Path], tmp_pa
     write("results.rounds.jsonl", "")
     assert sequst("experiment", "table", path, tmp_path / "results.rounds.jsonl").stdout == to_markdown(tables(LINES))
     odd = write("odd.jsonl", '{"words": []}\n')
-    assert "odd.jsonl:1: no line of results" in sequst("experiment", "table", odd).stderr
+    assert "odd.jsonl:1: not a line of results" in sequst("experiment", "table", odd).stderr
     for place in (tmp_path, path):
         done = sequst("experiment", "table", place)
         assert done.returncode == 0, done.stderr

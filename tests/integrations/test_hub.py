@@ -56,13 +56,13 @@ def test_the_folder_goes_up_with_its_card(model: Path) -> None:
     [
         (HFValidationError("bad"), UsageError, "write it as you/your-tagger"),
         (LocalTokenNotFoundError("no token"), UsageError, "hf auth login"),
-        (OSError("no route\nto host"), SequstError, r"nothing or not all was uploaded \(no route\)"),
+        (OSError("no route\nto host"), SequstError, r"the upload is not complete \(no route\)"),
         (
             httpx.ConnectError("[Errno -3] no name\nfor it"),
             SequstError,
-            r"not all was uploaded \(\[Errno -3\] no name\); try it again",
+            r"the upload is not complete \(\[Errno -3\] no name\); try again",
         ),
-        (httpx.ReadTimeout(""), SequstError, r"nothing or not all was uploaded \(ReadTimeout\); try it again"),
+        (httpx.ReadTimeout(""), SequstError, r"the upload is not complete \(ReadTimeout\); try again"),
     ],
 )
 def test_what_goes_wrong_is_said(

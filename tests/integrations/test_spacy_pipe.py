@@ -190,7 +190,7 @@ def test_an_export_serves_too(make_tagger: MakeTagger, tiny_encoder: str, model:
 
 
 def test_mistakes_are_told(tmp_path: Path, model: Path) -> None:
-    with pytest.raises(UsageError, match="no model is named"):
+    with pytest.raises(UsageError, match="no model given"):
         spacy.blank("en").add_pipe("sequst")
     with pytest.raises(UsageError, match="passes=0: at least 1"):
         pipeline(model, passes=0)

@@ -229,7 +229,7 @@ def test_a_tracker_that_fails_does_not_take_the_run_with_it(
     train(split.labeled, tmp_path / "run", encoder=tiny_encoder, teacher=SHORT, tracker=tracker)
     assert len(made[0].told) == 3  # begun, settings, one line
     assert [record.message for record in caplog.records if "wandb" in record.message] == [
-        "wandb takes no more (ConnectionError: gone); metrics.jsonl has all lines"
+        "wandb failed and is used no more (ConnectionError: gone); metrics.jsonl has all lines"
     ]
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) > 1
 

@@ -69,7 +69,7 @@ def test_an_encoder_without_a_mask_token_does_not_read(
     progress = Progress()
     progress.note = notes.append  # type: ignore[method-assign]
     result = run(split, tiny_encoder, tmp_path / "run", "sst", adapt=True, max_rounds=1, progress=progress)
-    assert f"the encoder {tiny_encoder} has no mask token: it does not read the text first" in notes
+    assert f"the encoder {tiny_encoder} has no mask token, so it is not adapted to the text" in notes
     assert not [line for line in metrics(result.path) if line["phase"] == "adaptation"]
 
 

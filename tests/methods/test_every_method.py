@@ -107,7 +107,7 @@ def test_what_is_switched_off_leaves_a_bilstm_as_fine_tuning_does(off: dict[str,
 
 def test_unlabelled_text_without_a_word_is_none(split: Split, tmp_path: Path) -> None:
     for method in ("cvt", "metast"):
-        with pytest.raises(UsageError, match="learns from unlabelled text"):
+        with pytest.raises(UsageError, match="needs unlabelled text"):
             train(split.labeled, tmp_path / "run", unlabeled=[Sentence((), None, 1)], method=method, encoder="bilstm")
 
 

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import math
+import re
 import signal
 import subprocess
 import sys
@@ -378,7 +379,7 @@ def test_hidden_tags_are_for_diagnosis_alone(split: Split, tiny_encoder: str, tm
 
 
 def test_what_cannot_work_is_said(split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match="name some with --unlabeled"):
+    with pytest.raises(UsageError, match="needs unlabelled text; add --unlabeled FILE"):
         train(split.labeled, tmp_path / "a", encoder=tiny_encoder, method="sequst")
     assert not (tmp_path / "a").exists()
     monkeypatch.setattr(
@@ -446,11 +447,15 @@ def test_rounds_are_told(split: Split, tiny_encoder: str, whole: Path, tmp_path:
     assert done.returncode == 0, done.stderr
     kept = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert kept["unlabeled_sentences"] == 60
-    for shown in (done.stderr, done.stdout):  # as the rounds end, and once more as a whole
-        rows = [line.split() for line in shown.splitlines()]
-        for line in kept["history"][1:]:
-            figures = [line["student_f1"], line["teacher_f1"], line["selected"], line["agreement"], line["error"]]
-            figures += [line["selected_error"], line["entity_error"], line["selected_entity_error"]]
-            row = [f"{value:.1f}" for value in figures if value is not None]
-            assert [str(line["round"]), *row] in rows
+    rows = [line.split() for line in done.stdout.splitlines()]
+    for line in kept["history"][1:]:
+        figures = [line["student_f1"], line["teacher_f1"], line["selected"], line["agreement"], line["error"]]
+        figures += [line["selected_error"], line["entity_error"], line["selected_entity_error"]]
+        row = [f"{value:.1f}" for value in figures if value is not None]
+        assert [str(line["round"]), *row] in rows
+        student = re.search(
+            rf"^round {line['round']}: student +\d+ steps, \d+ s, loss \S+, dev F1 (\S+)$", done.stderr, re.MULTILINE
+        )
+        assert student is not None
+        assert float(student[1]) == pytest.approx(line["student_f1"], abs=0.05)
     assert "       student  teacher  selected  agree" in done.stdout

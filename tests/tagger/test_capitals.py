@@ -220,14 +220,14 @@ def test_they_are_saved_and_found_again(tiny_encoder: str, tmp_path: Path) -> No
     facts = json.loads(path.read_text())
     for bad in ({"O": [1.0]}, {"O": "often"}, {"O": [float("inf")] * len(WAYS)}, {"O": ["a"] * len(WAYS)}):
         path.write_text(json.dumps({**facts, "capitals": bad}))
-        with pytest.raises(SequstError, match="not what sequst writes; found capitals"):
+        with pytest.raises(SequstError, match="damaged or not written by sequst; found capitals"):
             Tagger.load(tmp_path / "m")
     del facts["capitals"]  # a model that was saved before there were any
     path.write_text(json.dumps(facts))
     assert Tagger.load(tmp_path / "m").capitals == {}
     assert checked({"O": [1] * len(WAYS)}) == {"O": [1.0] * len(WAYS)}
     for odd in ([1.0], "x", None):
-        with pytest.raises(ValueError, match="not what sequst writes"):
+        with pytest.raises(ValueError, match="damaged or not written by sequst"):
             checked(odd)  # type: ignore[arg-type]
 
 

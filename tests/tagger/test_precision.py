@@ -40,10 +40,10 @@ def test_a_cpu_has_it_by_its_instructions(flags: tuple[bool, bool], monkeypatch:
 
 def test_what_the_machine_lacks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sequst.tagger.precision.has_bf16", lambda device: False)
-    told = "precision=bf16 needs a GPU or a CPU that has it, and this CPU has not; use fp32 or auto"
+    told = "precision=bf16: this CPU has no bf16; use fp32 or auto"
     with pytest.raises(UsageError, match=told):
         require_bf16(CPU, "setting precision=bf16", "fp32 or auto")
-    with pytest.raises(UsageError, match=r"--precision bf16 needs .*; use fp32"):
+    with pytest.raises(UsageError, match=r"--precision bf16: this CPU has no bf16; use fp32"):
         in_precision(CPU, "bf16")
     with pytest.raises(UsageError, match="--precision fp16: did you mean"):
         in_precision(CPU, "fp16")

@@ -99,13 +99,13 @@ def test_they_are_saved_and_found_again(tiny_encoder: str, tmp_path: Path) -> No
     facts = json.loads(path.read_text())
     for bad in ({"O I": 1.0}, {"O O": "often"}, {"O O": float("inf")}):
         path.write_text(json.dumps({**facts, "transitions": bad}))
-        with pytest.raises(SequstError, match="not what sequst writes; found transitions"):
+        with pytest.raises(SequstError, match="damaged or not written by sequst; found transitions"):
             Tagger.load(tmp_path / "m")
     del facts["transitions"]  # a model that was saved before there were any
     path.write_text(json.dumps(facts))
     assert isinstance(head := Tagger.load(tmp_path / "m").head, SoftmaxHead)
     assert head.transitions == {}
-    with pytest.raises(ValueError, match="not what sequst writes"):
+    with pytest.raises(ValueError, match="damaged or not written by sequst"):
         checked({"B I": float("nan")})
 
 

@@ -16,20 +16,20 @@ Writer = Callable[[Iterable[Chosen]], Iterator[str]]
 
 
 def write_jsonl(chosen: Iterable[Chosen]) -> Iterator[str]:
-    """A line a sentence, with all that is known of it; `sequst train` reads its words and tags."""
+    """One JSON line for each sentence, with all predictions. `sequst train` reads its words and tags."""
     for each in chosen:
         yield json.dumps(each.to_dict(), ensure_ascii=False) + "\n"
 
 
 def write_columns(chosen: Iterable[Chosen]) -> Iterator[str]:
-    """A row a word: the word, the probability of its tag, the tag."""
+    """One row for each word: word, probability of its tag, tag."""
     for each in chosen:
         rows = zip(each.prediction.words, each.prediction.confidences, each.tags, strict=True)
         yield "".join(f"{word}\t{confidence:.4f}\t{tag}\n" for word, confidence, tag in rows) + "\n"
 
 
 def write_tasks(format: str, chosen: Iterable[Chosen]) -> Iterator[str]:
-    """What an annotation tool imports, with the entities that the tagger finds and their confidences."""
+    """Tasks for an annotation tool, with predicted entities and their confidences."""
     return tasks(format, (each.prediction.as_task() for each in chosen))
 
 

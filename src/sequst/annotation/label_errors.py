@@ -1,4 +1,4 @@
-"""Labels that a tagger doubts: given entities that it takes for something else, and entities that it finds where none is."""
+"""Labels that disagree with a tagger, ranked by how likely they are wrong."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHRINKAGE = 10
 
 @dataclass(frozen=True)
 class HeldOutPrediction:
-    """A labelled sentence, and what a tagger that has not learnt it makes of it."""
+    """A labelled sentence with the prediction of a tagger that has not learnt it."""
 
     sentence: Sentence
     number: int
@@ -40,7 +40,7 @@ class HeldOutPrediction:
 
 @dataclass(frozen=True)
 class Suspect:
-    """A place where the labels look wrong: the given entity, the one that the tagger has there, or one of them and none."""
+    """A suspicious label: the given entity, the predicted one, or one of the two."""
 
     sentence: Sentence
     number: int

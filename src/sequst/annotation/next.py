@@ -1,4 +1,4 @@
-"""What to label next: the sentences of a pool whose labels would teach a tagger the most."""
+"""Choose the sentences of a pool whose labels would teach a tagger most."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CANDIDATES = 5
 
 @dataclass(frozen=True)
 class Chosen:
-    """A sentence to label, what the tagger thinks of it, and its score; a random choice has none."""
+    """A sentence to label, its prediction and its score (none for a random choice)."""
 
     prediction: Prediction
     score: float | None
@@ -100,7 +100,7 @@ def choose_next(
 
 
 def require_choice(count: int, strategy: str, passes: int) -> None:
-    """An error where no such choice can be made."""
+    """Raise an error if the arguments are invalid."""
     if count < 1:
         raise UsageError(f"count {count}: choose at least 1 sentence")
     if strategy not in STRATEGIES:
@@ -111,7 +111,7 @@ def require_choice(count: int, strategy: str, passes: int) -> None:
 
 @contextlib.contextmanager
 def _all_entities(tagger: Tagger) -> Iterator[None]:
-    """Within it no entity is left out."""
+    """Context in which no entity is left out."""
     kept = tagger.entity_calibration
     tagger.entity_calibration = kept._replace(threshold=0.0)
     try:
@@ -153,7 +153,7 @@ def sentence_score(words: Sequence[float]) -> float:
 
 
 def _shape(words: tuple[str, ...]) -> object:
-    """The same for lines that differ only in numbers and capitals: a log of them would crowd out all else."""
+    """A key that is equal for lines that differ only in numbers and capitals."""
     return tuple(_DIGITS.sub("0", word.lower()) for word in words)
 
 

@@ -1,4 +1,4 @@
-"""Labels that look wrong: every labelled sentence is judged by a tagger that has learnt the others."""
+"""Find labels that look wrong: each sentence is judged by a tagger that has learnt the others."""
 
 from __future__ import annotations
 
@@ -75,21 +75,19 @@ def _trained(sentences: list[Sentence], settings: Settings, fold: str, progress:
 
 
 def _require_entities(sentences: Sequence[Sentence], fold: Sequence[int], progress: Progress) -> None:
-    """An error where some fold leaves no entity to learn from; a note of types that cannot be judged."""
+    """Raise an error if a fold leaves no entity to learn from. A note names types that cannot be judged."""
     folds_of = defaultdict(set)
     for sentence, number in zip(sentences, fold, strict=True):
         for type_ in types_of([sentence.tags or ()]):
             folds_of[type_].add(number)
     if len(set().union(*folds_of.values())) < 2:
-        raise SequstError(
-            "fewer than two different sentences have an entity: nothing can be learnt from one that judges another; label more"
-        )
+        raise SequstError("fewer than two different sentences have an entity, so no label can be judged; label more")
     for type_ in sorted(type_ for type_, numbers in folds_of.items() if len(numbers) == 1):
-        progress.note(f"type {type_} is in one fold alone, so no other can teach it: its labels are not judged")
+        progress.note(f"type {type_} is in one fold only, so its labels cannot be judged")
 
 
 class _OfFold(Progress):
-    """The progress of training in one fold: phases carry its name, and of the notes only warnings are shown."""
+    """The progress of training in one fold: phases carry its name, and notes but warnings are details."""
 
     def __init__(self, progress: Progress, name: str) -> None:
         self._progress, self._name = progress, name
@@ -103,6 +101,5 @@ class _OfFold(Progress):
     def end(self) -> None:
         self._progress.end()
 
-    def note(self, message: str) -> None:
-        if message.startswith("warning: "):
-            self._progress.note(f"{self._name}: {message}")
+    def note(self, message: str, detail: bool = False) -> None:
+        self._progress.note(f"{self._name}: {message}", detail or not message.startswith("warning: "))

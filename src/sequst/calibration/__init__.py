@@ -1,1 +1,1 @@
-"""Whether a confidence means what it says: reliability, temperature, entity confidence, abstention."""
+"""Calibration: temperature, entity confidence, abstention, reliability."""

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 FEWEST = 20
 """Predicted entities on the dev set below which nothing is calibrated."""
 TOO_FEW = (
-    f"confidences are not calibrated, likely too high, and nothing is left out: fewer than {FEWEST} entities were found in the "
-    "dev set; give a larger one (--dev, --dev-shots)"
+    f"confidences are not calibrated, so likely too high: fewer than {FEWEST} entities were found in the dev set; "
+    "use a larger one (--dev, --dev-shots)"
 )
 SMALL = 1200
 """Entities of the largest few-shot dev set with which the default of `calibration_shift` was found."""

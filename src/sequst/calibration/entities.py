@@ -1,5 +1,4 @@
-"""The confidence of entities, fitted to how often they are right in sentences with tags, and the one below which they are left
-out."""
+"""Fit the confidence of entities, and the threshold below which they are left out."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ PRIOR = 1.0
 
 
 class EntityOutcomes(NamedTuple):
-    """Of every predicted entity the type, the confidence, and whether it is right."""
+    """Type, confidence and correctness of each predicted entity."""
 
     types: list[str]
     confidences: list[float]
@@ -26,7 +25,7 @@ class EntityOutcomes(NamedTuple):
 
 
 def entity_outcomes(predictions: Iterable[Prediction]) -> EntityOutcomes:
-    """The predicted entities against the tags that their sentences carry."""
+    """Compare predicted entities with the tags of their sentences."""
     found = EntityOutcomes([], [], [])
     for prediction in predictions:
         right = set(spans(prediction.sentence.tags or ()))
@@ -73,7 +72,7 @@ def abstention_threshold(confidences: Sequence[float], present: int) -> float:
 
 
 def describe_abstention(types: Sequence[str], confidences: Sequence[float], threshold: float) -> str | None:
-    """A note on the entities of the dev set that are left out; None where none is."""
+    """A note on the entities of the dev set that are left out; None if there are none."""
     found = Counter(types)
     left_out = Counter(type_ for type_, confidence in zip(types, confidences, strict=True) if confidence < threshold)
     if not left_out:

@@ -7,7 +7,7 @@ import sys
 
 
 def main() -> None:
-    """Run `sequst`; errors that a user can mend come out as a message of a line or two, without a traceback."""
+    """Run `sequst`. An error that a user can fix is shown as a message, without a traceback."""
     from sequst.cli.app import VERBS, make_app
     from sequst.cli.console import LogHandler, fail
     from sequst.errors import SequstError

@@ -1,4 +1,4 @@
-"""The verbs, one file each. Importing these must stay cheap: every verb imports what it needs when it runs."""
+"""The verbs, one file each. A verb imports what it needs when it runs, so that `--help` stays fast."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def _version(wanted: bool) -> None:
 
 def root(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks. Allowed anywhere.")] = False,
 ) -> None:
-    """Sequence taggers from a few labelled sentences and a pile of raw text."""
+    """Train sequence taggers from a few labelled sentences and raw text."""
 
 
 def make_app(verbs: Iterable[str] = VERBS) -> typer.Typer:
-    """The command line with these verbs; no other is imported."""
+    """The command line with these verbs. No other verb is imported."""
     app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(root)
     for name in verbs:

@@ -6,15 +6,15 @@ import typer
 
 
 def benchmarks(
-    names: Annotated[list[str] | None, typer.Argument(help="Those to look at; without, all.", metavar="[NAME]...")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Benchmarks to show. [default: all]", metavar="[NAME]...")] = None,
     data: Annotated[
         str | None,
-        typer.Option(help="Folder of the benchmarks; else that of SEQUST_DATA.", metavar="DIR", envvar="SEQUST_DATA"),
+        typer.Option(help="Folder of the benchmarks.", metavar="DIR", envvar="SEQUST_DATA"),
     ] = None,
-    download: Annotated[bool, typer.Option("--download", help="Get those that may be downloaded into the folder.")] = False,
+    download: Annotated[bool, typer.Option("--download", help="Download those whose licence allows it.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show which benchmarks are there, and their sizes beside the paper's. Exits with 1 where a file is malformed.
+    """Show the benchmarks. Prints their sizes beside the paper's; exits with 1 if a file is malformed.
 
     \b
     Example:

@@ -13,7 +13,7 @@ def check(
     dev: Annotated[str | None, typer.Option(help="Dev set.", metavar="FILE")] = None,
     test: Annotated[str | None, typer.Option(help="Test set.", metavar="FILE")] = None,
     encoder: Annotated[
-        str, typer.Option(help="Whose sub-words to count (of a `bilstm`, words); none to leave that out.")
+        str, typer.Option(help="Encoder whose sub-words are counted (words for `bilstm`); none = skip.")
     ] = "minilm",
     max_length: Annotated[int, typer.Option(help="Longest window in sub-words.")] = 64,
     labeled_format: Annotated[str, typer.Option(help=f"Format of --labeled, --dev, --test: {FORMAT_HELP}")] = "auto",
@@ -21,12 +21,12 @@ def check(
     word_column: WordColumn = None,
     tag_column: TagColumn = None,
     drop_overlap: Annotated[
-        bool, typer.Option("--drop-overlap", help="Leave out what dev or test have too; see --output.")
+        bool, typer.Option("--drop-overlap", help="Drop sentences that dev or test have too. Needs --output.")
     ] = False,
-    output: Annotated[str | None, typer.Option(help="Write the files, as JSON lines, into this folder.", metavar="DIR")] = None,
+    output: Annotated[str | None, typer.Option(help="Write the files into this folder, as JSON lines.", metavar="DIR")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Look the data over before training. Exits with 0 where training may start, else with 1.
+    """Check the data before training. Exits with 0 if training may start, else with 1.
 
     \b
     Example:

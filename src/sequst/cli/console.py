@@ -1,4 +1,4 @@
-"""Where words for people go: notes and errors to standard error, results to standard output."""
+"""Notes and errors go to standard error, results to standard output."""
 
 from __future__ import annotations
 

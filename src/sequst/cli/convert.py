@@ -9,9 +9,9 @@ from sequst.cli.options import FORMATS_HELP, TagColumn, WordColumn
 
 def convert(
     input: Annotated[str, typer.Argument(help="File or folder to read; - is standard input.")],
-    output: Annotated[str, typer.Argument(help="File or folder to write; whole or not at all.")],
+    output: Annotated[str, typer.Argument(help="File or folder to write.")],
     from_: Annotated[str, typer.Option("--from", help=f"Format of the input: {FORMATS_HELP}, or auto.")] = "auto",
-    to: Annotated[str, typer.Option("--to", help="Format of the output; auto goes by the extension.")] = "auto",
+    to: Annotated[str, typer.Option("--to", help="Format of the output; auto = by extension.")] = "auto",
     on_conflict: Annotated[
         str,
         typer.Option(
@@ -22,7 +22,7 @@ def convert(
     word_column: WordColumn = None,
     tag_column: TagColumn = None,
 ) -> None:
-    """Turn files of annotation tools into one another, and into what training reads. Says what did not fit.
+    """Convert files of annotation tools. Lists every annotation that does not fit.
 
     \b
     Example:

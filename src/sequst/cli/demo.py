@@ -1,36 +1,50 @@
 from __future__ import annotations
 
 import shlex
+import statistics
 from typing import Annotated
 
 import typer
 
+from sequst.cli import options
+
+SENTENCE = "Can Sydney conduct The Planets in Verona on Friday?"
+
 
 def demo(
-    seed: Annotated[int, typer.Option(help="Decides the corpus, the few-shot draw and the training.")] = 12,
+    seed: Annotated[
+        list[int] | None, typer.Option(help="Decides draw and training, the first the corpus too. [default: 12, 21, 42]")
+    ] = None,
     output: Annotated[str, typer.Option(help="Folder to write; it must not exist yet.", metavar="DIR")] = "sequst-demo",
-    method: Annotated[list[str] | None, typer.Option(help="In place of the three; may be given again.", metavar="NAME")] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(help="Method to train, e.g. sst. [default: finetune, sequst]", metavar="NAME")
+    ] = None,
+    verbose: options.Verbose = False,
 ) -> None:
-    """Train fine-tuning, SST and SeqUST on a generated corpus and print what comes out, in five minutes on two cores.
+    """Train on a generated corpus and show the result. Takes up to five minutes on two cores. --seed and --method may be given
+    several times.
 
     \b
     Example:
       sequst demo --output build/demo
     """
-    from rich.table import Table
-
-    from sequst.cli.console import note, show
+    from sequst.cli.console import show
     from sequst.cli.progress import make_progress
-    from sequst.experiments.demo import METHODS, run_demo
+    from sequst.cli.tables import plain_table, tagged
+    from sequst.experiments.demo import METHODS, SEEDS, run_demo
+    from sequst.tagger.tagger import Tagger
 
-    methods = method or METHODS
-    summary = run_demo(output, seed, make_progress(), methods)
-    table = Table("method", "test F1", "dev F1", "rounds", "seconds", box=None, pad_edge=False)
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for name, row in summary.items():
-        table.add_row(name, f"{row['f1']:.2f}", f"{row['dev_f1']:.2f}", str(row["rounds"]), f"{row['seconds']:.0f}")
+    methods, seeds = method or METHODS, tuple(dict.fromkeys(seed or SEEDS))
+    summary = run_demo(output, seeds, make_progress(verbose), methods)
+    table = plain_table("method", "test F1", "", "seconds a run")
+    for name, runs in summary.items():
+        f1 = [run["f1"] for run in runs]
+        deviation = f"± {statistics.stdev(f1):.1f}" if len(f1) > 1 else ""
+        table.add_row(name, f"{statistics.mean(f1):.1f}", deviation, f"{statistics.mean(run['seconds'] for run in runs):.0f}")
+    show(f"\nMean and standard deviation over {len(seeds)} seeds ({', '.join(map(str, seeds))}):" if len(seeds) > 1 else "")
     show(table)
-    note(f"corpus, runs and summary.json are in {output}; look at {output}/runs/{methods[-1]}/report.html")
-    model = shlex.quote(f"{output}/runs/{methods[-1]}/model")
-    note(f"try it: echo 'Can Sydney conduct The Planets in Verona on Friday?' | sequst predict {model} -")
+    place = f"{output}/runs/{methods[-1]}"
+    show("")
+    show(tagged(Tagger.load(f"{place}/model").predict(SENTENCE)))
+    show(f"\nreport:   {place}/report.html")
+    show(f"try next: echo 'A sentence of yours.' | sequst predict {shlex.quote(f'{place}/model')} -")

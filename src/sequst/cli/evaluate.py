@@ -20,7 +20,7 @@ def evaluate(
     device: Device = "auto",
     precision: Precision = "fp32",
 ) -> None:
-    """Score a model on tagged sentences: entity-level precision, recall, F1 and calibration, from 0 to 100.
+    """Score a model on tagged sentences. Prints entity-level precision, recall, F1 and calibration error, from 0 to 100.
 
     \b
     Example:

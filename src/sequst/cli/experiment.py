@@ -19,15 +19,15 @@ Example:
 """
 experiment = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=HELP)
 
-IN_PLACE = typer.Option(help="In place of the recipe's; may be given again.")
+IN_PLACE = typer.Option(help="Replaces the recipe's. May be given several times.")
 Names = Annotated[list[str] | None, IN_PLACE]
-Baseline = Annotated[str, typer.Option(help="The method that differences are taken to.")]
+Baseline = Annotated[str, typer.Option(help="Method that the others are compared with.")]
 Folders = Annotated[list[str], typer.Argument(help="Folders of `run`, or files of results.", metavar="DIR...")]
 
 
 @experiment.command("recipes")
 def recipes() -> None:
-    """List the recipes: what each runs, and how many cells it has.
+    """List the recipes. Shows what each runs, and how many cells it has.
 
     \b
     Example:
@@ -43,11 +43,9 @@ def recipes() -> None:
 
 @experiment.command("run")
 def run(
-    recipe: Annotated[str, typer.Argument(help="A recipe by its name, a YAML file, or results to run again.")],
-    output: Annotated[str, typer.Option(help="Folder of the results; cells that are in it are not run again.", metavar="DIR")],
-    data: Annotated[
-        str, typer.Option(help="Folder of the benchmarks; else that of SEQUST_DATA.", metavar="DIR", envvar="SEQUST_DATA")
-    ] = ".",
+    recipe: Annotated[str, typer.Argument(help="Name of a recipe, a YAML file, or a file of results to run again.")],
+    output: Annotated[str, typer.Option(help="Folder of the results. Cells in it are not run again.", metavar="DIR")],
+    data: Annotated[str, typer.Option(help="Folder of the benchmarks.", metavar="DIR", envvar="SEQUST_DATA")] = ".",
     dataset: Names = None,
     method: Names = None,
     encoder: Names = None,
@@ -55,18 +53,18 @@ def run(
     seed: Annotated[list[int] | None, IN_PLACE] = None,
     override: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", help="A setting on top of the recipe's, as `train` takes it; may be given again.", metavar="NAME=VALUE"
-        ),
+        typer.Option("--set", help="Override a setting of the recipe. May be given several times.", metavar="NAME=VALUE"),
     ] = None,
-    engine: Annotated[str, typer.Option(help="local, or ray for a cluster.")] = "local",
-    jobs: Annotated[int, typer.Option(help="Cells at a time on this machine; with ray, on a GPU or a machine.", min=1)] = 1,
-    mps: Annotated[bool, typer.Option("--mps", help="Several cells on a GPU compute side by side, by NVIDIA's MPS.")] = False,
-    limit_seconds: Annotated[float | None, typer.Option(help="Stop by then; what is left runs another time.", min=1)] = None,
+    engine: Annotated[str, typer.Option(help="local, or ray (a cluster).")] = "local",
+    jobs: Annotated[int, typer.Option(help="Cells at a time: on this machine, or with ray on each GPU or machine.", min=1)] = 1,
+    mps: Annotated[bool, typer.Option("--mps", help="Run cells on one GPU side by side, through NVIDIA's MPS.")] = False,
+    limit_seconds: Annotated[
+        float | None, typer.Option(help="Stop in time for this limit. The same command continues.", min=1)
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    commit: Annotated[str | None, typer.Option(help="Commit of the code, where it is no git checkout.")] = None,
+    commit: Annotated[str | None, typer.Option(help="Commit of the code, if it is not a git checkout.")] = None,
 ) -> None:
-    """Run the cells of a recipe that are not done yet. Exits with 1 where some failed.
+    """Run the cells of a recipe. Cells that are done are skipped; exits with 1 if one failed.
 
     \b
     Example:
@@ -103,11 +101,11 @@ def run(
                 limit_seconds=limit_seconds, tell=tell, engine=engine,
             )  # fmt: skip
     except (KeyboardInterrupt, SystemExit):
-        note("stopped; the cells that have ended are kept, and the same command runs the others")
+        note("stopped; finished cells are kept; the same command runs the rest")
         raise
     note(f"{outcome}; results: {folder / 'results.jsonl'}")
     if outcome.failed:
-        note(f"what failed, and why: {folder / 'results.failures.jsonl'}; the same command tries it again")
+        note(f"failed cells and their errors: {folder / 'results.failures.jsonl'}; the same command tries them again")
     raise typer.Exit(1 if outcome.failed else 0)
 
 
@@ -117,7 +115,7 @@ def table(
     format: Annotated[str, typer.Option(help="markdown, latex or csv.")] = "markdown",
     baseline: Baseline = "sst",
 ) -> None:
-    """Print the results beside the paper's: means, deviations, differences, and which of them are real.
+    """Print tables of results. Means, deviations, differences with p values, beside the paper's.
 
     \b
     Example:
@@ -138,9 +136,9 @@ def table(
 @experiment.command("figures")
 def figures(
     folders: Folders,
-    output: Annotated[str | None, typer.Option(help="Where to; else DIR/figures.", metavar="DIR")] = None,
+    output: Annotated[str | None, typer.Option(help="Folder to write. [default: DIR/figures]", metavar="DIR")] = None,
 ) -> None:
-    """Draw what the results have something for: scores, rounds, reliability. Every figure is written as SVG, PNG and CSV.
+    """Draw figures of results. Scores, rounds and reliability, each as SVG, PNG and CSV.
 
     \b
     Example:
@@ -153,7 +151,7 @@ def figures(
 
     made = figures_of(Results.load(folders))
     if not made:
-        raise SequstError("there is nothing to draw yet: no cell of a few-shot draw that is scored on test has ended")
+        raise SequstError("nothing to draw yet: no finished few-shot cell is scored on test")
     for path in write_figures(made, _beside(folders[0], output, "figures")):
         note(str(path))
 
@@ -161,10 +159,10 @@ def figures(
 @experiment.command("report")
 def report(
     folders: Folders,
-    output: Annotated[str | None, typer.Option(help="The page; else DIR/report.html.", metavar="FILE")] = None,
+    output: Annotated[str | None, typer.Option(help="File to write. [default: DIR/report.html]", metavar="FILE")] = None,
     baseline: Baseline = "sst",
 ) -> None:
-    """Put tables and figures into one page, which needs no other file and no network.
+    """Write a page of tables and figures. The file needs no other file and no network.
 
     \b
     Example:
@@ -186,7 +184,7 @@ def report(
 
 
 def _beside(first: str, output: str | None, name: str) -> Path:
-    """What was asked for, or a name beside the first results."""
+    """The path asked for, or the default name beside the first results."""
     from pathlib import Path
 
     if output is not None:

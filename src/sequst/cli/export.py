@@ -16,13 +16,13 @@ def export(
     model: Model,
     output: Annotated[str, typer.Option(help="Folder to write; `sequst predict` runs it.", metavar="DIR")],
     to: Annotated[str, typer.Option("--to", help="Format: onnx.")] = "onnx",
-    int8: Annotated[bool, typer.Option("--int8", help="Round the weights to eight bits: smaller, faster, less exact.")] = False,
+    int8: Annotated[bool, typer.Option("--int8", help="Round weights to eight bits: smaller, faster, less exact.")] = False,
     test: Annotated[str | None, typer.Option(help="Tagged sentences to measure on.", metavar="FILE")] = None,
     input_format: InputFormat = "auto",
     word_column: WordColumn = None,
     tag_column: TagColumn = None,
 ) -> None:
-    """Write a model for onnxruntime, which runs it without torch, and measure what that costs and gains.
+    """Export a model to ONNX. onnxruntime runs it without torch; speed and changed tags are measured.
 
     \b
     Example:

@@ -13,22 +13,22 @@ from sequst.files import atomic_text, require_writable
 def next(
     model: Model,
     unlabeled: Annotated[str, typer.Argument(help="Sentences to choose from; - is standard input.")],
-    output: Annotated[str, typer.Option(help="File to write; whole or not at all.", metavar="FILE")],
+    output: Annotated[str, typer.Option(help="File to write.", metavar="FILE")],
     labeled: Annotated[
         list[str] | None,
-        typer.Option(help="Sentences that are labelled already: none is chosen again. May be given again.", metavar="FILE"),
+        typer.Option(
+            help="Sentences that are labelled already. They are not chosen. May be given several times.", metavar="FILE"
+        ),
     ] = None,
-    count: Annotated[int, typer.Option(help="How many sentences to choose.")] = 50,
-    strategy: Annotated[
-        str, typer.Option(help="Score sentences by information-gain or confidence, or draw them at random.")
-    ] = "information-gain",
+    count: Annotated[int, typer.Option(help="Sentences to choose.")] = 50,
+    strategy: Annotated[str, typer.Option(help="information-gain, confidence or random.")] = "information-gain",
     diverse: Annotated[
-        bool | None, typer.Option("--diverse/--no-diverse", help="No near-copies together. [default: diverse, unless random]")
+        bool | None, typer.Option("--diverse/--no-diverse", help="Avoid near-copies. [default: diverse, unless random]")
     ] = None,
     format: Annotated[
-        str, typer.Option(help="Of the output: jsonl, conll, labelstudio, doccano, prodigy or argilla.")
+        str, typer.Option(help="Format of the output: jsonl, conll, labelstudio, doccano, prodigy or argilla.")
     ] = "jsonl",
-    passes: Annotated[int, typer.Option(help="Passes of MC dropout, for the information gain.")] = 20,
+    passes: Annotated[int, typer.Option(help="Passes of MC dropout for the information gain.")] = 20,
     last_layers: LastLayers = 0,
     seed: Annotated[int, typer.Option(help="Decides the passes and the draw.")] = 12,
     labeled_format: Annotated[str, typer.Option(help=f"Format of --labeled: {FORMAT_HELP}")] = "auto",
@@ -37,7 +37,7 @@ def next(
     device: Device = "auto",
     precision: Precision = "fp32",
 ) -> None:
-    """Choose what to label next: the sentences whose labels would teach the model the most, tagged for whoever labels them.
+    """Choose the sentences to label next. Those whose labels would teach the model most, tagged so that you only correct them.
 
     \b
     Example:
@@ -76,7 +76,7 @@ def next(
         raise SequstError(f"{source.name} {what} (read as {how})")
     if len(chosen) < count:
         others = " that are not labelled" if done else ""
-        note(f"{source.name} has no more than {len(chosen)} different sentences{others}: all of them are taken")
+        note(f"{source.name} has only {len(chosen)} different sentences{others}: all are chosen")
     with atomic_text(output) as file:
         file.writelines(writer(chosen))
-    show(f"{len(chosen)} sentences to label are in {output}, the one to begin with first")
+    show(f"{len(chosen)} sentences to label are in {output}, best first")

@@ -17,26 +17,22 @@ def setting(name: str) -> Any:
 
 
 FORMATS_HELP = ", ".join(FORMATS)
-FORMAT_HELP = f"{FORMATS_HELP}, or auto: by the extension, for .txt by content."
+FORMAT_HELP = f"{FORMATS_HELP}, or auto: by extension, .txt by content."
 
 Model = Annotated[str, typer.Argument(help="Folder of a model, e.g. RUN/model.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 InputFormat = Annotated[str, typer.Option("--input-format", help=f"Format of the input: {FORMAT_HELP}")]
-WordColumn = Annotated[
-    int | None, typer.Option(help="Column of the word in column files; 0 is the first, -1 the last. [default: 0]")
-]
-TagColumn = Annotated[
-    int | None, typer.Option(help="Column of the tag in column files; 0 is the first, -1 the last. [default: -1]")
-]
+WordColumn = Annotated[int | None, typer.Option(help="Column of the word; 0 = first, -1 = last. [default: 0]")]
+TagColumn = Annotated[int | None, typer.Option(help="Column of the tag; 0 = first, -1 = last. [default: -1]")]
 Precision = Annotated[
-    str, typer.Option(help="fp32, or bf16 where the machine has it: faster, and now and then another tag where two are close.")
+    str, typer.Option(help="fp32, or bf16: faster if the machine has it, but a tag may change where two are close.")
 ]
-Device = Annotated[str, typer.Option(help="auto (a GPU where there is one), cpu or cuda.")]
-LastLayers = Annotated[int, typer.Option(help="Let only the last layers drop out: faster, approximate; 0 for all.")]
+Device = Annotated[str, typer.Option(help="auto (the GPU if there is one), cpu or cuda.")]
+LastLayers = Annotated[int, typer.Option(help="Dropout in the last layers only: faster, an approximation. 0 = all.")]
 MinConfidence = Annotated[
     float | None,
     typer.Option(
-        help="Leave out entities of less confidence, 0 to 1; 0 for none. [default: those that training found to cost F1]",
+        help="Confidence cut, 0 to 1. Entities below it are left out; 0 = none. [default: the cut found in training]",
         metavar="P",
         min=0.0,
         max=1.0,
@@ -44,7 +40,7 @@ MinConfidence = Annotated[
 ]
 SettingsFile = Annotated[
     str | None,
-    typer.Option(help="Settings as YAML, `best` (the defaults) or `paper`; `sequst settings` prints all.", metavar="FILE"),
+    typer.Option(help="YAML file, `best` (the defaults) or `paper`; `sequst settings` prints all settings.", metavar="FILE"),
 ]
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", help="Override a setting, e.g. teacher.epochs=10.", metavar="K=V")
@@ -52,4 +48,7 @@ Overrides = Annotated[
 Encoder = Annotated[str | None, setting("encoder")]
 Head = Annotated[str | None, setting("head")]
 Seed = Annotated[int | None, setting("seed")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Also print how files were read and where the dev set comes from.")
+]
 TrainingDevice = Annotated[str | None, setting("device")]

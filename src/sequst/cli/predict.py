@@ -20,15 +20,17 @@ if TYPE_CHECKING:
 def predict(
     model: Model,
     input: Annotated[str, typer.Argument(help="File to tag; - is standard input.")],
-    output: Annotated[str | None, typer.Option(help="File to write; whole or not at all.", metavar="FILE")] = None,
+    output: Annotated[str | None, typer.Option(help="File to write. [default: standard output]", metavar="FILE")] = None,
     format: Annotated[
-        str, typer.Option(help="Of the output: jsonl, conll, or for an annotation tool labelstudio, doccano, prodigy, argilla.")
+        str, typer.Option(help="Format of the output: jsonl, conll, labelstudio, doccano, prodigy or argilla.")
     ] = "jsonl",
-    uncertainty: Annotated[bool, typer.Option("--uncertainty", help="Add what MC dropout says of words and entities.")] = False,
-    passes: Annotated[int | None, typer.Option(help="Passes of MC dropout, with --uncertainty. [default: 20]")] = None,
+    uncertainty: Annotated[
+        bool, typer.Option("--uncertainty", help="Add confidence and information gain of MC dropout.")
+    ] = False,
+    passes: Annotated[int | None, typer.Option(help="Passes of MC dropout with --uncertainty. [default: 20]")] = None,
     last_layers: LastLayers = 0,
     raw_tags: Annotated[
-        bool, typer.Option("--raw-tags", help="The best tag of every word by itself, allowed or not, as transformers gives it.")
+        bool, typer.Option("--raw-tags", help="The most probable tag of each word, as transformers gives it.")
     ] = False,
     min_confidence: MinConfidence = None,
     input_format: InputFormat = "auto",
@@ -36,7 +38,7 @@ def predict(
     device: Device = "auto",
     precision: Precision = "fp32",
 ) -> None:
-    """Tag a file of any size: a JSON line a sentence, columns, or tasks for an annotation tool to look at.
+    """Tag a file of any size. Writes JSON lines, columns, or tasks for an annotation tool.
 
     \b
     Example:
@@ -80,17 +82,17 @@ def _require_flags(format: str, uncertainty: bool, passes: int | None, last_laye
     if format not in formats:
         raise UsageError(f"--format {format}: {nearest(format, formats)}")
     if uncertainty and format != "jsonl":
-        raise UsageError(f"--uncertainty has no place in --format {format}; use jsonl")
+        raise UsageError(f"--format {format} cannot hold uncertainties; use jsonl")
     if passes is not None and passes < 1:
         raise UsageError(f"--passes {passes}: at least 1")
     if not uncertainty and (passes is not None or last_layers):
         flag = "--passes" if passes is not None else "--last-layers"
-        raise UsageError(f"{flag} is of MC dropout, which --uncertainty asks for; add it, or leave {flag} out")
+        raise UsageError(f"{flag} needs --uncertainty; add it, or leave {flag} out")
 
 
 @contextlib.contextmanager
 def _opened(output: str | None) -> Iterator[IO[str]]:
-    """The file, written whole or not at all, or standard output."""
+    """The file, which is complete or not written, or standard output."""
     if output is not None:
         with atomic_text(output) as file:
             yield file
@@ -102,7 +104,7 @@ def _opened(output: str | None) -> Iterator[IO[str]]:
 
 
 def _pieces(format: str, predictions: Iterable[Prediction]) -> Iterator[str]:
-    """The file that the predictions make, piece by piece."""
+    """The output in pieces."""
     from sequst.corpus.formats.columns import conll_block
     from sequst.corpus.formats.registry import TASKS
     from sequst.corpus.formats.write import tasks

@@ -1,34 +1,33 @@
-"""Progress of a run: a bar where there is a terminal, plain lines where there is none."""
+"""Progress of a run: one line a phase, with a bar where there is a terminal."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any
 
 from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bars
 
 from sequst.cli.console import console, note
-from sequst.cli.tables import rounds_table
 from sequst.training.progress import Counted
 
-_PLAIN_EVERY = 15.0
+_LINE_EVERY = 30.0
+"""Seconds between two lines of one phase where there is no terminal."""
+_NAME = 17
+"""Columns for the name of a phase."""
 
 
-def make_progress() -> Shown:
-    return BarProgress() if console(stderr=True).is_terminal else LineProgress()
+def make_progress(verbose: bool = False) -> Shown:
+    """Notes that nobody has to act on are shown with `verbose` alone."""
+    return BarProgress(verbose) if console(stderr=True).is_terminal else LineProgress(verbose)
 
 
 class Shown(Counted):
-    """Notes and rounds, which are the same with and without a terminal."""
+    def __init__(self, verbose: bool = False) -> None:
+        self._verbose = verbose
 
-    def note(self, message: str) -> None:
-        note(message)
-
-    def round(self, line: Mapping[str, Any]) -> None:
-        if any(value is not None for name, value in line.items() if name != "round"):
-            console(stderr=True).print(rounds_table([line]))
+    def note(self, message: str, detail: bool = False) -> None:
+        if self._verbose or not detail:
+            note(message)
 
 
 class BarProgress(Shown):
@@ -39,15 +38,16 @@ class BarProgress(Shown):
     def begin(self, phase: str, total: int, done: int = 0, unit: str = "steps") -> None:
         super().begin(phase, total, done, unit)
         self._bars = Bars(
-            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), console=console(stderr=True)
-        )
-        self._bars.add_task(phase, total=total or None, completed=done, told=self.told())
+            TextColumn("{task.description}"), BarColumn(bar_width=12), TextColumn("{task.fields[status]}"),
+            console=console(stderr=True),
+        )  # fmt: skip
+        self._bars.add_task(phase.ljust(_NAME), total=total or None, completed=done, status=self.status())
         self._bars.start()
 
     def advance(self, steps: int = 1, **values: float) -> None:
         super().advance(steps, **values)
         if self._bars is not None:
-            self._bars.update(TaskID(0), completed=self.done, told=self.told())
+            self._bars.update(TaskID(0), completed=self.done, status=self.status())
 
     def end(self) -> None:
         if self._bars is not None:
@@ -56,22 +56,26 @@ class BarProgress(Shown):
 
 
 class LineProgress(Shown):
-    """A line when a phase begins and ends, and one every quarter of a minute between."""
+    """A line when a phase ends, and one every half minute before."""
 
     _shown = 0.0
 
     def begin(self, phase: str, total: int, done: int = 0, unit: str = "steps") -> None:
         super().begin(phase, total, done, unit)
         self._shown = time.monotonic()
-        note(f"{phase}: {total or 'unknown'} {unit}" + (f", going on at {done}" if done else ""))
+        if done:
+            self._line()
 
     def advance(self, steps: int = 1, **values: float) -> None:
         super().advance(steps, **values)
-        if time.monotonic() - self._shown >= _PLAIN_EVERY:
+        if time.monotonic() - self._shown >= _LINE_EVERY:
             self._shown = time.monotonic()
-            note(f"{self.phase}: {self.told()}")
+            self._line()
 
     def end(self) -> None:
         if self.phase:
-            note(f"{self.phase}: {self.told()}")
+            self._line()
             self.phase = ""
+
+    def _line(self) -> None:
+        note(f"{self.phase.ljust(_NAME)} {self.status()}")

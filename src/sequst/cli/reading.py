@@ -1,4 +1,4 @@
-"""Input files, with what was guessed about them as notes."""
+"""Input files, with notes on how they were read."""
 
 from __future__ import annotations
 

@@ -9,18 +9,18 @@ from sequst.cli.options import InputFormat, TagColumn, WordColumn
 
 def sample(
     file: Annotated[str, typer.Argument(help="Tagged sentences to draw from; - is standard input.")],
-    shots: Annotated[int, typer.Option(help="How many of every type.")],
+    shots: Annotated[int, typer.Option(help="Sentences (or mentions) of each type.")],
     output: Annotated[
         str,
         typer.Option(help="Folder to write: labeled.conll, dev.conll, unlabeled.conll, summary.json.", metavar="DIR"),
     ],
-    sampler: Annotated[str, typer.Option(help="Count sentences or mentions of a type.")] = "sentences",
+    sampler: Annotated[str, typer.Option(help="What is counted: sentences or mentions.")] = "sentences",
     seed: Annotated[int, typer.Option(help="Decides the draw.")] = 12,
     input_format: InputFormat = "auto",
     word_column: WordColumn = None,
     tag_column: TagColumn = None,
 ) -> None:
-    """Draw a K-shot split: a labelled set, a dev set of the same kind, and the rest as unlabelled.
+    """Draw a K-shot split. A labelled set, a dev set of the same kind, and the rest as unlabelled.
 
     \b
     Example:
@@ -48,5 +48,5 @@ def sample(
     table.add_row("all", *(f"{summary[part]['sentences']} ({summary[part]['mentions']})" for part in parts))
     show(table)
     for type_, got in split.short.items():
-        note(f"type {type_} has too few: {got} could be drawn for it, beside those that were drawn for rarer types")
+        note(f"type {type_} has too few: {got} drawn for it, beside those drawn for rarer types")
     show(f"written to {folder}")

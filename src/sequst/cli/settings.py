@@ -6,7 +6,7 @@ from sequst.training.configure import template
 
 
 def settings() -> None:
-    """Print every setting with its default and what it does, as a YAML file to start from.
+    """Print all settings as YAML. Each with its default and its help.
 
     \b
     Example:

@@ -11,10 +11,10 @@ from sequst.training.configure import load_settings
 
 
 def suspects(
-    labeled: Annotated[str, typer.Argument(help="Labelled sentences to look over; - is standard input.")],
-    output: Annotated[str, typer.Option(help="File to write, as JSON lines; whole or not at all.", metavar="FILE")],
-    folds: Annotated[int, typer.Option(help="Taggers to train; each judges the sentences that it has not learnt.")] = 5,
-    show: Annotated[int, typer.Option(help="How many to print as a table; all are in the file.", min=0)] = 20,
+    labeled: Annotated[str, typer.Argument(help="Labelled sentences; - is standard input.")],
+    output: Annotated[str, typer.Option(help="File to write, as JSON lines.", metavar="FILE")],
+    folds: Annotated[int, typer.Option(help="Taggers to train. Each judges the sentences that it has not learnt.")] = 5,
+    show: Annotated[int, typer.Option(help="Suspects to print. All are in the file.", min=0)] = 20,
     encoder: options.Encoder = None,
     head: options.Head = None,
     seed: options.Seed = None,
@@ -25,7 +25,7 @@ def suspects(
     word_column: options.WordColumn = None,
     tag_column: options.TagColumn = None,
 ) -> None:
-    """Find labels that look wrong, the most doubtful first. If it is stopped, nothing is written: begin it again.
+    """Find labels that look wrong. Lists the most doubtful first.
 
     \b
     Example:

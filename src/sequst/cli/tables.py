@@ -8,12 +8,14 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
+from rich.text import Text
 
 from sequst.cli.console import note, show
 
 if TYPE_CHECKING:
     from sequst.api import Result
     from sequst.integrations.onnx.comparing import Measured
+    from sequst.tagger.prediction import Prediction
 
 
 def plain_table(*columns: str) -> Table:
@@ -32,8 +34,8 @@ _ROUND = {
 
 
 def rounds_table(history: Sequence[Mapping[str, Any]]) -> str:
-    """A row a round: dev F1 of student and teacher, what was selected, and how wrong it was. Round 0 is the first teacher.
-    Columns without a figure are left out. Not a rich table: these squeeze columns, and a figure that is cut is a wrong one."""
+    """One row for each round; round 0 is the first teacher. Columns without a value are left out. A rich table may cut
+    numbers off, so this is text."""
     columns = []
     for name, heading in _ROUND.items():
         values = [line.get(name) for line in history]
@@ -55,7 +57,7 @@ def print_scores(scores: dict[str, Any]) -> None:
 
 
 def print_measured(ways: Mapping[str, Measured]) -> None:
-    """How fast each way to tag is, and what it changes; the last beside the one before it."""
+    """Speed of each way to tag, and the tags it changes; the last compared with the one before."""
     scored = any(measured.f1 is not None for measured in ways.values())
     table = plain_table("", "words/s", "tags changed", *(["F1"] if scored else []))
     for number, (name, measured) in enumerate(ways.items()):
@@ -86,6 +88,24 @@ def print_result(result: Result) -> None:
     note(f"try it: echo 'A sentence of yours .' | sequst predict {shlex.quote(str(result.path / 'model'))} -")
 
 
+def tagged(prediction: Prediction) -> Text:
+    """The text with its entities in brackets, the surer the brighter; entities that were left out stand below it."""
+    sentence, offsets, text, end = prediction.sentence.text, prediction.sentence.offsets, Text(), 0
+    assert sentence is not None
+    assert offsets is not None
+    for entity in prediction.entities:
+        text.append(sentence[end : offsets[entity.start][0]])
+        end = offsets[entity.end - 1][1]
+        level = round(40 + 160 * entity.confidence)
+        text.append(
+            f"[{entity.text} | {entity.type} {entity.confidence:.0%}]", f"white on rgb(0,{level // 2},{level * 5 // 12})"
+        )
+    text.append(sentence[end:])
+    for entity in prediction.left_out:
+        text.append(f"\nleft out: {entity.text} | {entity.type} {entity.confidence:.0%}", "dim")
+    return text
+
+
 def benchmarks_table(looks: Sequence[Mapping[str, Any]]) -> Table:
     """Sizes of every benchmark, and the paper's beside them."""
     table = plain_table("benchmark", "train", "dev", "test", "classes", "paper: train", "test", "classes")
@@ -98,7 +118,7 @@ def benchmarks_table(looks: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def suspects_table(found: Sequence[Mapping[str, Any]]) -> Table:
-    """A row a suspect: the place, the words, the given entity and the tagger's, each with its probability."""
+    """One row for each suspect: place, words, the given entity and the tagger's, with their probabilities."""
     table = Table("place", "words", "labelled", "", "rather", "", box=None, pad_edge=False)
     table.columns[0].no_wrap = True
     for column in (table.columns[3], table.columns[5]):

@@ -16,12 +16,14 @@ def train(
     context: typer.Context,
     labeled: Annotated[str | None, typer.Option(help="Labelled sentences.", metavar="FILE")] = None,
     unlabeled: Annotated[str | None, typer.Option(help="Unlabelled sentences; tags in it are ignored.", metavar="FILE")] = None,
-    dev: Annotated[str | None, typer.Option(help="Dev set: decides which weights to keep.", metavar="FILE")] = None,
+    dev: Annotated[
+        str | None, typer.Option(help="Dev set. Decides which weights to keep, and calibrates.", metavar="FILE")
+    ] = None,
     dev_fraction: Annotated[float | None, options.setting("dev_fraction")] = None,
     dev_shots: Annotated[int | None, options.setting("dev_shots")] = None,
-    test: Annotated[str | None, typer.Option(help="Test set: read once, at the end.", metavar="FILE")] = None,
-    output: Annotated[str | None, typer.Option(help="Folder of the run; the model is in its `model`.", metavar="RUN")] = None,
-    resume: Annotated[str | None, typer.Option(help="Go on with a run that was stopped.", metavar="RUN")] = None,
+    test: Annotated[str | None, typer.Option(help="Test set. Read once, at the end.", metavar="FILE")] = None,
+    output: Annotated[str | None, typer.Option(help="Folder of the run. The model is in RUN/model.", metavar="RUN")] = None,
+    resume: Annotated[str | None, typer.Option(help="Continue a run that was stopped.", metavar="RUN")] = None,
     method: Annotated[str | None, options.setting("method")] = None,
     encoder: options.Encoder = None,
     head: options.Head = None,
@@ -30,14 +32,15 @@ def train(
     set_: options.Overrides = None,
     device: options.TrainingDevice = None,
     tracker: Annotated[
-        str | None, typer.Option(help="Show the run in tensorboard, wandb or mlflow too.", metavar="NAME")
+        str | None, typer.Option(help="Also show the run in tensorboard, wandb or mlflow.", metavar="NAME")
     ] = None,
     labeled_format: Annotated[str, typer.Option(help=f"Format of --labeled, --dev, --test: {options.FORMAT_HELP}")] = "auto",
     unlabeled_format: Annotated[str, typer.Option(help=f"Format of --unlabeled: {options.FORMAT_HELP}")] = "auto",
     word_column: options.WordColumn = None,
     tag_column: options.TagColumn = None,
+    verbose: options.Verbose = False,
 ) -> None:
-    """Train a tagger. All but what is in --test is checked before the run begins; a killed run goes on with --resume.
+    """Train a tagger. Input is checked before training; a killed run continues with --resume.
 
     \b
     Example:
@@ -59,7 +62,7 @@ def train(
 
         tracking = make_tracker(tracker)
     place = str(resume or output)
-    progress = make_progress()
+    progress = make_progress(verbose)
     try:
         if resume is not None:
             result = api.resume(resume, progress, tracking)
@@ -81,19 +84,19 @@ def train(
     except KeyboardInterrupt:
         progress.end()
         begun = (Path(place) / "run.json").is_file()
-        way_on = f"go on with: sequst train --resume {shlex.quote(place)}"
+        way_on = f"continue with: sequst train --resume {shlex.quote(place)}"
         fail(f"stopped; {way_on}" if begun else "stopped before the run began", 130)
     print_result(result)
 
 
 def _require_flags(context: typer.Context) -> None:
-    """Resuming takes no other flag but a tracker; beginning takes at least the data and a place for the run."""
+    """Only --tracker and --verbose go with --resume; a new run needs --labeled and --output."""
     sources = {each.opts[0]: context.get_parameter_source(str(each.name)) for each in context.command.params}
     given = [flag for flag, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
     if "--resume" in given:
-        extra = [flag for flag in given if flag not in ("--resume", "--tracker")]
+        extra = [flag for flag in given if flag not in ("--resume", "--tracker", "--verbose")]
         if extra:
-            raise UsageError(f"--resume goes on with the run as it was begun: leave out {', '.join(extra)}")
+            raise UsageError(f"--resume continues the run with its own settings: leave out {', '.join(extra)}")
         return
     missing = [flag for flag in ("--labeled", "--output") if flag not in given]
     if missing:

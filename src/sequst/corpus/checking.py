@@ -63,7 +63,7 @@ def _check_mentions(reading: Reading) -> Iterator[Finding]:
     """Whether there is enough to learn from."""
     name, mentions = reading.name, count_types(reading.sentences).mentions
     if not mentions:
-        yield Finding("error", "no-entity", f"{name}: no entity at all; there is nothing to learn from tags that are all O")
+        yield Finding("error", "no-entity", f"{name}: no entity: every tag is O")
     if len(reading.sentences) == 1:
         yield Finding("warning", "size", f"{name}: a single sentence; expect little of a tagger trained on it")
     for type_, count in sorted(mentions.items(), key=lambda item: item[1]):

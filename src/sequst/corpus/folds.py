@@ -18,7 +18,7 @@ def fold_of(sentences: Sequence[Sentence], folds: int, seed: int) -> list[int]:
     so every type is spread over as many folds as it can be.
     """
     if folds < 2:
-        raise UsageError(f"{folds} folds: at least 2, or nothing is left to learn from")
+        raise UsageError(f"{folds} folds: at least 2")
     copies: dict[tuple[str, ...], list[int]] = {}
     for place, sentence in enumerate(sentences):
         copies.setdefault(sentence.words, []).append(place)

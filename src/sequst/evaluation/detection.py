@@ -1,4 +1,4 @@
-"""Whether a score tells what is wrong from what is right: the higher, the more likely it should be right."""
+"""How well a score separates right from wrong: right ones should score higher."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tagger against tagged sentences."""
+"""Score a tagger on tagged sentences."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Evaluation:
 
 
 def evaluate(tagger: Tagger, sentences: Sequence[Sentence]) -> Evaluation:
-    """Tag the sentences and compare with the tags they carry, which all must have."""
+    """Tag the sentences and compare with their tags, which all must have."""
     from sequst.tagger.predict import annotate
 
     untagged = next((sentence for sentence in sentences if sentence.tags is None), None)
@@ -61,7 +61,7 @@ def evaluate(tagger: Tagger, sentences: Sequence[Sentence]) -> Evaluation:
 
 
 def evaluation_of(predictions: Sequence[Prediction], types: Iterable[str]) -> Evaluation:
-    """Predictions against the tags that their sentences carry; `types` are those that the tagger knows."""
+    """Compare predictions with the tags of their sentences. `types` are those that the tagger knows."""
     gold = [prediction.sentence.tags or () for prediction in predictions]
     _, confidences, correct = entity_outcomes(predictions)
     scores = score_spans(gold, (prediction.tags for prediction in predictions))

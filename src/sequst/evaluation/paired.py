@@ -1,4 +1,4 @@
-"""Are two systems different? A paired t-test over runs that share their data and seed."""
+"""A paired t-test over runs that share data and seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How wrong pseudo-labels are, where the truth is known."""
+"""The error of pseudo-labels, if the truth is known."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Counts(NamedTuple):
 
 
 def _percent(part: int, whole: int) -> float:
-    """0 where there is nothing to divide by."""
+    """0 if the whole is 0."""
     return 100.0 * part / whole if whole else 0.0
 
 

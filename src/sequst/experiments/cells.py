@@ -83,7 +83,7 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple
         left = max(len(rest) - SCORED_ON_POOL, len(rest) // 2)
         pool, sentences = pool[:left], pool[left:]
         if not sentences:
-            raise UsageError("a cell whose labelled sentences are all there are has none left to be scored on; score_on: test")
+            raise UsageError("with all shots no sentence is left to be scored on; use score_on: test")
     unlabeled = pool[: cell.pool] if find_method(cell.method).unlabeled else None
     settings = dataclasses.replace(cell.settings(device), keep_rounds=True)
     with tempfile.TemporaryDirectory() as folder, unsynced():

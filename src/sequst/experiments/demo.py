@@ -1,4 +1,4 @@
-"""The demo: a generated corpus, a few labelled sentences of it, and fine-tuning and self-training on the same split."""
+"""The demo: a generated corpus, a few labelled sentences of it, and fine-tuning and SeqUST on the same splits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from sequst.methods.registry import find_method
 from sequst.training.configure import load_settings
 from sequst.training.progress import Progress
 
-METHODS = ("finetune", "sst", "sequst")
+METHODS = ("finetune", "sequst")
+SEEDS = (12, 21, 42)
+Summary = dict[str, list[dict[str, Any]]]
+"""By method: seed, f1, dev_f1, rounds and seconds of each run."""
 SHOTS = 5
 BRIEF = (
     "max_rounds=2",
@@ -26,37 +29,41 @@ BRIEF = (
     "retune.min_steps=40",
     "uncertainty.passes=8",
 )
-"""Settings that fit three methods into five minutes of two CPU cores; all others are the defaults."""
+"""Settings that fit all runs into five minutes of two CPU cores; all others are the defaults."""
 
 
-def run_demo(output: str | Path, seed: int, progress: Progress, methods: Sequence[str] = METHODS) -> dict[str, Any]:
-    """Write the corpus, train each of the methods on the same split, and keep {method: {f1, dev_f1, rounds, seconds}} in
-    summary.json."""
-    settings = load_settings(None, BRIEF, seed=seed)
-    known = {name: find_method(name) for name in methods}
+def run_demo(output: str | Path, seeds: Sequence[int], progress: Progress, methods: Sequence[str] = METHODS) -> Summary:
+    """Train each method once for each seed, on a corpus of the first; the result is kept in summary.json.
+
+    A seed decides the few-shot draw and the training. Files of the first are in `corpus` and `runs` of the folder, those of
+    another in `seed-N`.
+    """
+    settings = {seed: load_settings(None, BRIEF, seed=seed) for seed in seeds}
+    known = [find_method(name) for name in methods]
     folder = require_free(output, "--output")
-    generated = generate(seed)
-    split = sample(generated.pool, SHOTS, seed=seed)
-    corpus = folder / "corpus"
-    split.save(corpus)
-    write_conll(corpus / "test.conll", generated.test)
-    progress.note(
-        f"corpus: {len(split.labeled)} labelled, {len(split.dev)} dev, {len(split.unlabeled)} unlabelled "
-        f"and {len(generated.test)} test sentences in {corpus}"
-    )
-    summary: dict[str, Any] = {}
-    for method, its in known.items():
-        unlabeled = corpus / "unlabeled.conll" if its.unlabeled else None
-        kept = train(
-            corpus / "labeled.conll",
-            folder / "runs" / method,
-            unlabeled=unlabeled,
-            dev=corpus / "dev.conll",
-            test=corpus / "test.conll",
-            settings=settings,
-            method=method,
-            progress=progress,
-        ).summary
-        summary[method] = {"f1": kept["test"]["f1"], **{name: kept[name] for name in ("dev_f1", "rounds", "seconds")}}
+    generated = generate(seeds[0])
+    summary: Summary = {name: [] for name in methods}
+    for seed, chosen in settings.items():
+        place = folder if seed == seeds[0] else folder / f"seed-{seed}"
+        split, corpus = sample(generated.pool, SHOTS, seed=seed), place / "corpus"
+        split.save(corpus)
+        write_conll(corpus / "test.conll", generated.test)
+        for method in known:
+            progress.note(
+                f"{method.name}, seed {seed}: {len(split.labeled)} labelled sentences"
+                + (f" and {len(split.unlabeled)} unlabelled" if method.unlabeled else "")
+            )
+            kept = train(
+                corpus / "labeled.conll",
+                place / "runs" / method.name,
+                unlabeled=corpus / "unlabeled.conll" if method.unlabeled else None,
+                dev=corpus / "dev.conll",
+                test=corpus / "test.conll",
+                settings=chosen,
+                method=method.name,
+                progress=progress,
+            ).summary
+            told = {name: kept[name] for name in ("seed", "dev_f1", "rounds", "seconds")}
+            summary[method.name].append({**told, "f1": kept["test"]["f1"]})
     write_json(folder / "summary.json", summary)
     return summary

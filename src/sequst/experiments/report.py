@@ -21,7 +21,7 @@ def write_experiment_report(results: Results, path: Path, baseline: str = "sst")
     """The page, whole or not at all."""
     lines = results.lines
     if not lines and not results.failures:
-        raise SequstError("there is no result to report yet: no cell that is scored on test has ended")
+        raise SequstError("nothing to report yet: no finished cell is scored on test")
     tables, figures = tables_of(results, baseline), figures_of(results)
     page = template("sequst.experiments", "data", "report.html").render(
         version=__version__,

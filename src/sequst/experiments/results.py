@@ -78,7 +78,7 @@ def read_results(path: Path) -> Lines:
     lines = []
     for number, line in _numbered(path):
         if line is None:
-            raise SequstError(f"{path}:{number}: no line of results, perhaps cut off; delete it, and its cell runs again")
+            raise SequstError(f"{path}:{number}: not a line of results, perhaps cut off; delete it, and its cell runs again")
         lines.append(line)
     return lines
 

@@ -1,4 +1,4 @@
-"""What tags sentences: a model, or its export, which runs without torch."""
+"""Load a model or its ONNX export."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Annotator(NamedTuple):
 
 
 def require_annotator(folder: str | Path, device: str = "auto", precision: str = "fp32", passes: int = 0) -> None:
-    """An error where the folder has no model, or an export that cannot do what is asked; nothing is loaded."""
+    """Raise an error if the folder has no model, or an export that cannot do what is asked."""
     if not is_exported(folder):
         from sequst.tagger.save import require_model
         from sequst.tagger.tagger import pick_device

@@ -1,4 +1,4 @@
-"""A model's folder on the Hugging Face hub, with its card."""
+"""Upload a model to the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def push_to_hub(
     except HFValidationError as error:
         raise UsageError(f"{name}: not a name of the hub ({error}); write it as you/your-tagger") from None
     except LocalTokenNotFoundError:
-        raise UsageError("the hub wants to know who you are: run `hf auth login`, or pass token=…") from None
+        raise UsageError("not logged in to the hub: run `hf auth login`, or pass token=…") from None
     except (HfHubHTTPError, httpx.HTTPError, OSError) as error:  # those of no network are httpx's own
         reason = next(iter(str(error).splitlines()), "") or type(error).__name__
-        raise SequstError(f"{name}: nothing or not all was uploaded ({reason}); try it again") from None
+        raise SequstError(f"{name}: the upload is not complete ({reason}); try again") from None
     return str(address)

@@ -45,7 +45,7 @@ class Labeler:
         self.encoder, self.method, self.head, self.seed, self.device = encoder, method, head, seed, device
         self.settings, self.output, self.progress = settings, output, progress
         self.run_: Result | None = None
-        """The run that `fit` made."""
+        """The result of `fit`."""
         self._tagger: Tagger | None = None
         self._facts: dict[str, Any] = {}
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -94,8 +94,7 @@ class Labeler:
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto", min_confidence: float | None = None) -> Labeler:
-        """A labeler from a model's folder; `fit` begins anew, with the settings that the model was made with. Entities below
-        `min_confidence` are left out; see `Tagger.load`."""
+        """A labeler from a model's folder. `fit` trains a new model with its settings. `min_confidence`: see `Tagger.load`."""
         tagger, path = Tagger.load(folder, device, min_confidence=min_confidence), Path(folder) / FACTS
         facts = read_json(path) if path.is_file() else {}
         settings, defaults = flatten(from_model(facts.get("settings", {}), f"settings in {path}")), flatten(Settings())
@@ -107,7 +106,7 @@ class Labeler:
         return labeler
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments it was made with."""
+        """The arguments of the constructor."""
         return {name: getattr(self, name) for name in _DEFAULTS}
 
     def set_params(self, **params: Any) -> Labeler:
@@ -125,7 +124,7 @@ class Labeler:
     @property
     def tagger_(self) -> Tagger:
         if self._tagger is None:
-            raise UsageError("this Labeler has learnt nothing yet: call fit(labeled, unlabeled) first, or Labeler.load(folder)")
+            raise UsageError("this Labeler is not trained: call fit(labeled, unlabeled) first, or Labeler.load(folder)")
         return self._tagger
 
     def _settings(self) -> Settings:

@@ -1,17 +1,15 @@
-"""Progress in a notebook: one line of HTML that changes in place."""
+"""Progress in a notebook: a line of HTML that is updated."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
 from html import escape
 from typing import Any
 
 from sequst.extras import needed
 from sequst.training.progress import Counted
 
-_ROUND = {"student_f1": "student dev F1", "teacher_f1": "teacher dev F1", "selected": "% of words selected"}
 _EVERY = 0.5
 """Seconds between two updates of a line: a notebook takes its time to draw."""
 
@@ -24,7 +22,7 @@ def in_notebook() -> bool:
 
 
 class HtmlProgress(Counted):
-    """A bar with the phase, what is done and the time left; rounds and notes as lines below one another."""
+    """A bar for each phase, with what is done and the time left; notes as lines between them."""
 
     def __init__(self) -> None:
         self._display = needed("IPython.display", "notebook")
@@ -47,13 +45,10 @@ class HtmlProgress(Counted):
             self._handle.update(self._html())
             self._handle = None
 
-    def note(self, message: str) -> None:
-        self._display.display(self._display.HTML(f'<div style="opacity:.7;white-space:pre-wrap">{escape(message)}</div>'))
-
-    def round(self, line: Mapping[str, Any]) -> None:
-        found = [f"{told} {line[name]:.1f}" for name, told in _ROUND.items() if line.get(name) is not None]
-        self.note(", ".join([f"round {line['round']}", *found]))
+    def note(self, message: str, detail: bool = False) -> None:
+        if not detail:
+            self._display.display(self._display.HTML(f'<div style="opacity:.7;white-space:pre-wrap">{escape(message)}</div>'))
 
     def _html(self) -> Any:
         bar = f'<progress value="{self.done}" max="{max(self.total, 1)}"></progress>'
-        return self._display.HTML(f"<div>{escape(self.phase)} {bar} {escape(self.told())}</div>")
+        return self._display.HTML(f"<div>{escape(self.phase)} {bar} {escape(self.status())}</div>")

@@ -34,7 +34,7 @@ class SequstPipe:
         overwrite_ents: bool = True, device: str = "auto", min_confidence: float | None = None,
     ) -> None:  # fmt: skip
         if not model:
-            raise UsageError('no model is named: nlp.add_pipe("sequst", config={"model": "run/model"})')
+            raise UsageError('no model given; use nlp.add_pipe("sequst", config={"model": "run/model"})')
         if passes < 1:
             raise UsageError(f"passes={passes}: at least 1")
         UNCALIBRATED.asked_for(False, min_confidence)  # an error now where it is none

@@ -17,7 +17,7 @@ from sequst.training.progress import Tracker
 log = logging.getLogger(__name__)
 
 PROJECT = "sequst"
-"""What the runs are gathered under, where a tool gathers them."""
+"""Name of the project that runs belong to."""
 
 _MAKERS: dict[str, Callable[[Path], Any]] = {
     "tensorboard": lambda run: tracking.TensorBoardTracker("tensorboard", logging_dir=run),
@@ -33,7 +33,7 @@ _FAILED: dict[str, Callable[[Any], Any]] = {
 
 
 def make_tracker(name: str) -> AcceleratedTracker:
-    """By its name; an error where its library is not there."""
+    """The tracker of this name. Raises an error if its library is not installed."""
     if name not in _MAKERS:
         raise UsageError(f"unknown tracker {name!r}; {nearest(name, TRACKERS)}")
     needed(name, name)
@@ -58,7 +58,7 @@ class AcceleratedTracker(Tracker):
         except Exception as error:  # each tool has its own: no network, no account, no place to write
             raise SequstError(
                 f"--tracker {self._name} cannot begin ({type(error).__name__}: {error}); "
-                f"mend that, or go on without it: sequst train --resume {run}"
+                f"fix that, or continue without it: sequst train --resume {run}"
             ) from error
         self._tracker = tracker
 
@@ -75,7 +75,9 @@ class AcceleratedTracker(Tracker):
         try:
             self._tracker.log(numbers, step=self._step)
         except Exception as error:
-            log.warning("%s takes no more (%s: %s); metrics.jsonl has all lines", self._name, type(error).__name__, error)
+            log.warning(
+                "%s failed and is used no more (%s: %s); metrics.jsonl has all lines", self._name, type(error).__name__, error
+            )
             self._tracker = None
 
     def end(self, failed: bool = False) -> None:
@@ -88,4 +90,4 @@ class AcceleratedTracker(Tracker):
             else:
                 tracker.finish()
         except Exception as error:  # the run itself has ended well
-            log.warning("%s did not end well (%s: %s)", self._name, type(error).__name__, error)
+            log.warning("%s could not be closed (%s: %s)", self._name, type(error).__name__, error)

@@ -1,1 +1,1 @@
-"""One file a method; each reads like its algorithm box. `registry` knows them by name."""
+"""The methods, one file each. `registry` lists them by name."""

@@ -26,11 +26,11 @@ HIDE = 0.15
 
 
 def adapt(run: Run) -> None:
-    """Let the run's taggers start from an encoder that has read its text, where it has a token to hide words behind."""
+    """Adapt the run's encoder to its text, if the encoder has a mask token."""
     if run.encoder is None:  # a BiLSTM has no weights yet that could have read anything
         return
     if run.encoder.tokenizer.mask_token_id is None:
-        run.progress.note(f"the encoder {run.settings.encoder} has no mask token: it does not read the text first")
+        run.progress.note(f"the encoder {run.settings.encoder} has no mask token, so it is not adapted to the text")
         return
     tagger = run.new_tagger(0, NAME)
     windows = tagger.splitter.windows(run.text)

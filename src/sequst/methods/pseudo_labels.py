@@ -1,4 +1,4 @@
-"""Pseudo-labels: what teachers believe of the unlabelled words, which of them are selected, and the examples of a student."""
+"""Pseudo-labels: the teachers' beliefs, the selected words, and the examples of a student."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def believe(run: Run, teachers: Sequence[Tagger], round_: int, *, uncertain: bool, sampled: bool) -> Beliefs:
-    """What the teachers believe of the unlabelled words; kept on disk, so that a resumed run does not ask again.
+    """The teachers' beliefs about the unlabelled words. They are kept on disk for a resumed run.
 
     MC dropout passes are made where it must be known how `uncertain` a teacher is. Labels are the best tags, or `sampled` from
     the teachers' probabilities.
@@ -65,14 +65,13 @@ def _form(run: Run, teachers: Sequence[Tagger], round_: int, passes: int, sample
 
 
 def select(selector: Selector, beliefs: Beliefs, seed: int, round_: int, number: int = 0) -> NDArray[np.float64]:
-    """How much each word counts for the `number`th student of a round; what is drawn depends on the seed and both numbers."""
+    """The weight of each word for the `number`th student of a round. Seed, round and number decide what is drawn."""
     place = (number, 0) if number else ()
     return selector.select(beliefs, np.random.default_rng(derive(seed, round_, "selection", *place)))
 
 
 def pseudo_examples(run: Run, tagger: Tagger, beliefs: Beliefs, weights: NDArray[np.float64]) -> Examples:
-    """The unlabelled sentences that have a selected word, with the teachers' labels; words that count less than others have
-    weights."""
+    """The unlabelled sentences with a selected word, with the teachers' labels and, if they differ, word weights."""
     bounds = [slice(*pair) for pair in itertools.pairwise(beliefs.starts.tolist())]
     kept = [i for i, place in enumerate(bounds) if weights[place].any()]
 

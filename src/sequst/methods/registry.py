@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Method(NamedTuple):
-    """A method: what it is in a line, where it comes from, and where it stands."""
+    """A method: its description, source, and where its code is."""
 
     name: str
     summary: str
@@ -24,15 +24,15 @@ class Method(NamedTuple):
     place: str
     """module:function in this package; the function takes a `Run` and returns the tagger to keep."""
     uses: tuple[str, ...] = ()
-    """Of the settings that not all methods share, those that it looks at."""
+    """Groups of settings that it uses, of those that not all methods share."""
     unlabeled: bool = True
-    """It learns from unlabelled text, and so may `adapt` the encoder to it."""
+    """Whether it learns from unlabelled text (and so may `adapt` the encoder)."""
     perturbs: bool = False
-    """It changes word embeddings, which its encoder must take in place of words."""
+    """Whether it perturbs word embeddings, which the encoder must then accept as input."""
 
     @property
     def unused(self) -> tuple[str, ...]:
-        """Settings that it does not look at."""
+        """Settings that it does not use."""
         special = (*_ROUNDS, *_RELIABLE_WORDS, "vat", "cvt", "metast")
         return (*(name for name in special if name not in self.uses), *(() if self.unlabeled else ("adapt", "adaptation")))
 

@@ -37,26 +37,25 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 KEPT_PHASES = {"teacher": "retune", "student": "student"}
-"""The phase that leaves what a round keeps, by `keep`."""
+"""The phase whose tagger a round keeps, by `keep`."""
 FAR_BELOW = 10.0
-"""A student whose dev F1 is so many points below its teacher's has not learnt what it should, and a round so far below the
-best has broken down."""
+"""A student this many points of dev F1 below its teacher is warned about. A round this far below the best has broken down."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What tells one method of self-training from another."""
+    """The parts that distinguish methods of self-training."""
 
     selector: Selector
     loss: WordLoss = CROSS_ENTROPY
     regulariser: Callable[[Tagger], GaussianConsistency] | None = None
-    """Makes a fresh regulariser for a student."""
+    """Makes a new regulariser for a student."""
     weighed: Callable[[Tagger, int], Objective] | None = None
-    """Makes the objective of a student, from a seed, where words are weighed in every step; in place of the two above."""
+    """Makes the objective of a student, from a seed, if words are weighted in each step. Replaces the two above."""
     sampled: bool = False
     """Draw pseudo-labels from the teachers' probabilities, in place of the best tags."""
     retune: PhaseSettings | None = None
-    """How its students are re-tuned; None: as the settings have it."""
+    """Settings of re-tuning; None = those of the run."""
 
 
 class PseudoLabelledWords(Objective):
@@ -103,7 +102,7 @@ def self_train(run: Run, parts: Parts) -> Tagger:
         try:
             students = [_teach(run, parts, beliefs, weights, round_, number) for number in range(settings.ensemble.students)]
         except PhaseStopped as stop:
-            run.progress.note(f"warning: {stop}\nwhat came before it is kept")
+            run.progress.note(f"warning: {stop}\nthe rounds before it are kept")
             break
         best, kept_f1 = _best([student.kept_f1(settings.keep) for student in students])
         student = students[best]
@@ -122,7 +121,7 @@ def self_train(run: Run, parts: Parts) -> Tagger:
 
 
 def _first_teachers(run: Run) -> tuple[list[Tagger], float | None, _Kept]:
-    """(taggers fine-tuned on the labelled sentences; the dev F1 of the best; that it is kept for now)."""
+    """(fine-tuned taggers, dev F1 of the best, which is kept so far)."""
     names = [member_phase("teacher", number) for number in range(run.settings.ensemble.teachers)]
     first = [learn_labelled(run, lambda tagger: LabelledWords(), name=name) for name in names]
     best, f1 = _best([result.dev_f1 for _, result in first])
@@ -146,24 +145,24 @@ class _Kept:
             self.places.append(place)
 
     def drop(self, round_: int) -> None:
-        """Forget this round and what came after it."""
+        """Forget this round and later ones."""
         self.places = [place for place in self.places if place[0] < round_]
 
 
 class _Student(NamedTuple):
-    """A student that has learnt and been re-tuned, which makes it a teacher."""
+    """A student after re-tuning, which is the next teacher."""
 
     tagger: Tagger
     learnt: PhaseResult
     teacher_f1: float | None
 
     def kept_f1(self, keep: str) -> float | None:
-        """The dev F1 of what a round keeps of it."""
+        """Dev F1 of the tagger that the round keeps."""
         return self.learnt.dev_f1 if keep == "student" else self.teacher_f1
 
 
 def _teach(run: Run, parts: Parts, beliefs: Beliefs, weights: NDArray[np.float64], round_: int, number: int) -> _Student:
-    """A new student, the `number`th of its round, which learns the words selected for it, and is then re-tuned."""
+    """Train the `number`th student of a round on its selected words, and re-tune it."""
     settings, learning = run.settings, member_phase("student", number)
     if number:
         weights = select(parts.selector, beliefs, settings.seed, round_, number)
@@ -183,23 +182,23 @@ def _teach(run: Run, parts: Parts, beliefs: Beliefs, weights: NDArray[np.float64
 
 
 def member_phase(phase: str, number: int) -> str:
-    """The phase of one of several taggers, counted from 0: the first has the plain name."""
+    """Name of the phase of the `number`th tagger, counted from 0; the first has no number."""
     return phase if number == 0 else f"{phase}-{number + 1}"
 
 
 def _member(number: int, members: Sequence[object]) -> dict[str, int]:
-    """What a round's line says of which of several it is about."""
+    """The number of the tagger that a round's line is about, if there are several."""
     return {"member": number + 1} if len(members) > 1 else {}
 
 
 def _best(scores: Sequence[float | None]) -> tuple[int, float | None]:
-    """(the place of the highest dev F1, that F1); of equals, and where there is none, the first."""
+    """(index of the highest dev F1, that F1); the first on ties, or if there is none."""
     place = max(range(len(scores)), key=lambda place: scores[place] or 0.0)
     return place, scores[place]
 
 
 def _nothing_to_learn(beliefs: Beliefs, weights: NDArray[np.float64], names: list[str], round_: int) -> str:
-    """Why a round has nothing to learn from, and what to do; empty where it has."""
+    """Error message if a round has nothing to learn from, else empty."""
     if not weights.any():
         return (
             f"round {round_}: no word was selected, for the teacher is certain of none\n"
@@ -214,7 +213,7 @@ def _nothing_to_learn(beliefs: Beliefs, weights: NDArray[np.float64], names: lis
 
 
 def _diagnosis(run: Run, beliefs: Beliefs, before: Beliefs | None, weights: NDArray[np.float64]) -> dict[str, Any]:
-    """Words selected, agreement with the labels of the round before, and the error where the truth is known; in percent."""
+    """Percentage of words selected, of labels equal to those of the round before, and of wrong labels if the truth is known."""
     agreement = None if before is None else float(100.0 * (beliefs.best == before.best).mean())
     errors = pseudo_label_error(beliefs.labels, run.labels, run.data.hidden_tags, weights)
     return {"selected": float(100.0 * (weights > 0).mean()), "agreement": agreement, **errors}

@@ -18,7 +18,7 @@ def sequst(run: Run) -> Tagger:
 
 
 def ablation(run: Run) -> Tagger:
-    """SeqUST without the part that the name of the method says."""
+    """SeqUST without the part that the method's name says."""
     instead: dict[str, dict[str, Any]] = {
         "without-selection": {"selector": AllWords()},
         "without-confidence": {"selector": _selector(run, "certainty")},
@@ -30,7 +30,7 @@ def ablation(run: Run) -> Tagger:
 
 
 def parts_of(run: Run) -> Parts:
-    """The three parts as the settings ask for them."""
+    """Selector, loss and regulariser, by the settings."""
     robust, gcr = run.settings.robust, dataclasses.asdict(run.settings.gcr)
     loss = WordLoss(robust.tau or max(10.0, 1.25 * len(run.labels)), robust.warmup)
     return Parts(

@@ -1,1 +1,1 @@
-"""Words -> sub-words -> batches -> encoder -> head -> tags. Saves and loads itself."""
+"""The tagger: words -> sub-words -> batches -> encoder -> head -> tags; saving and loading."""

@@ -18,18 +18,18 @@ from sequst.tagger.windows import Window
 PerWord = Sequence[Any] | NDArray[Any]
 """A value for each word of a sentence."""
 IGNORED = -100
-"""The label of a word that a loss must not see: padding, or a word that another window owns."""
+"""Label of words that do not count in a loss: padding, and words that another window owns."""
 
 
 class Rows(NamedTuple):
-    """What a head must know of the rows of a batch."""
+    """Facts about the rows of a batch that a head needs."""
 
     words: Tensor  # (B, W) true where there is a word
     opens: Tensor  # (B,) true where the row begins with the first word of its sentence
     written: Tensor | None = None  # (B, W) the way in which each word is written, where that is to count: see capitals.py
 
     def repeated(self, copies: int) -> Rows:
-        """So many copies, one below the other."""
+        """The rows, repeated."""
         written = None if self.written is None else self.written.repeat(copies, 1)
         return Rows(self.words.repeat(copies, 1), self.opens.repeat(copies), written)
 
@@ -63,7 +63,7 @@ class Batch:
         return values.flatten(0, 1)[self.places]
 
     def padded(self, rows: int, length: int, pad: int) -> Batch:
-        """With so many rows, sub-words and words at least; a row that is added has one word, which no one owns."""
+        """Padded to at least this many rows, sub-words and words. An added row has one word, which is not owned."""
         assert self.spelling is None
         assert self.written is None, "only what is learnt from is padded"
         more, longer = max(0, rows - len(self.input_ids)), max(0, length - self.input_ids.shape[1])
@@ -93,7 +93,7 @@ class Batch:
         )
 
     def fill(self, other: Batch) -> None:
-        """Take over what another batch of the same shape holds, in the memory that this one has; `places` stay as they are."""
+        """Copy another batch of the same shape into the memory of this one. `places` are kept."""
         for name, mine in self._tensors.items():
             if name != "places":
                 new = getattr(other, name)
@@ -109,7 +109,7 @@ class Batch:
 
 
 def moved(x: Tensor, device: torch.device) -> Tensor:
-    """On the device; a GPU takes it when it comes to it, and the CPU goes on."""
+    """The batch on the device. Copying to a GPU does not block."""
     return x.pin_memory().to(device, non_blocking=True) if device.type == "cuda" and not x.is_cuda else x.to(device)
 
 

@@ -35,7 +35,7 @@ _ASKED = 200
 
 
 def ways_of(words: Sequence[str]) -> list[int]:
-    """The way in which every word of some text is written."""
+    """How each word of some text is written, as a number."""
     letters = "".join(words)
     if letters == letters.lower() or letters == letters.upper():
         return [0] * len(words)
@@ -110,5 +110,5 @@ def checked(found: Any) -> dict[str, list[float]]:
     for scores in lists:
         known = isinstance(scores, list) and len(scores) == len(WAYS)
         if not known or not all(isinstance(score, int | float) and math.isfinite(score) for score in scores):
-            raise ValueError("not what sequst writes")
+            raise ValueError("damaged or not written by sequst")
     return {label: [float(score) for score in scores] for label, scores in found.items()}

@@ -1,4 +1,4 @@
-"""What an encoder makes of a corpus: sentences too long for one window, words that its tokenizer drops."""
+"""Sentences of a corpus that are too long for one window, and words that the tokenizer drops."""
 
 from __future__ import annotations
 

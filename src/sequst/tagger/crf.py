@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 FORBIDDEN = -1e9
-"""The score of a transition that must not be: its paths have probability 0, and no infinity spoils a gradient."""
+"""Score of a forbidden transition. Its paths have probability 0; it is finite, so gradients stay finite."""
 
 
 class Chain(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sequst.errors import UsageError
 
 EDGE = 1e-6
-"""Nothing is more certain than by this: a logit must be finite."""
+"""Distance of probabilities from 0 and 1: a logit must be finite."""
 
 
 class EntityCalibration(NamedTuple):
@@ -23,7 +23,7 @@ class EntityCalibration(NamedTuple):
     """Entities of lower confidence are left out."""
 
     def confidence(self, words: Sequence[float], type_: str) -> float:
-        """Of an entity of this type, from the probabilities of the tags of its words."""
+        """The confidence of an entity of this type, from the probabilities of its words' tags."""
         mean = math.fsum(words) / len(words)
         if (self.slope, self.intercept, self.types) == (1.0, 0.0, ()):  # to the last digit
             return mean
@@ -31,7 +31,7 @@ class EntityCalibration(NamedTuple):
         return 1.0 / (1.0 + math.exp(-(self.slope * logit(mean) + shift)))
 
     def asked_for(self, raw_tags: bool, min_confidence: float | None) -> EntityCalibration:
-        """With what a caller asks for in place of what training found."""
+        """The calibration with a caller's threshold in place of the one from training."""
         if min_confidence is not None and not 0 <= min_confidence <= 1:
             raise UsageError(f"min_confidence {min_confidence}: must be at least 0 and at most 1")
         return self._replace(threshold=(0.0 if raw_tags else self.threshold) if min_confidence is None else min_confidence)
@@ -41,17 +41,17 @@ class EntityCalibration(NamedTuple):
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> EntityCalibration:
-        """What `to_dict` gave; a ValueError for anything else."""
+        """The inverse of `to_dict`; a ValueError for anything else."""
         if not isinstance(found, Mapping) or not isinstance(found.get("types", {}), Mapping):
-            raise ValueError("not what sequst writes")
+            raise ValueError("damaged or not written by sequst")
         slope, intercept = found.get("slope", 1.0), found.get("intercept", 0.0)
         types = dict(found.get("types", {}))
         threshold = found.get("threshold", found.get("least", 0.0))  # its name before 0.2
         numbers = (slope, intercept, threshold, *types.values())
         if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers):
-            raise ValueError("not what sequst writes")
+            raise ValueError("damaged or not written by sequst")
         if slope < 0 or not 0 <= threshold <= 1:
-            raise ValueError("not what sequst writes")
+            raise ValueError("damaged or not written by sequst")
         shifts = tuple((str(type_), float(shift)) for type_, shift in types.items())
         return cls(float(slope), float(intercept), shifts, float(threshold))
 

@@ -22,7 +22,7 @@ from sequst.tagger.transitions import transition_scores
 
 
 class Decoded(NamedTuple):
-    """The tags of words and what the head thinks of all tags."""
+    """The labels of words, and the probabilities of all labels."""
 
     labels: Tensor  # (B, W)
     log_probs: Tensor  # (B, W, C)
@@ -39,7 +39,7 @@ def unhalved(scores: Tensor) -> Tensor:
 
 
 class Head(nn.Module):
-    """What the two have in common."""
+    """Base of both heads."""
 
     kind: str
     mean: Tensor
@@ -69,7 +69,7 @@ class Head(nn.Module):
         return self.raw_scores(hidden, dropout).float()
 
     def raw_scores(self, hidden: Tensor, dropout: bool = True) -> Tensor:
-        """The same in the precision of the linear layer."""
+        """`scores` in the precision of the linear layer."""
         states = self.standardised(hidden)
         return self.linear(self.dropout(states) if dropout else states)  # type: ignore[no-any-return]
 
@@ -109,7 +109,7 @@ class Head(nn.Module):
 
     @torch.no_grad()
     def temper(self, temperature: float) -> None:
-        """Divide all scores by the temperature, for good."""
+        """Divide all scores by the temperature, permanently."""
         for weight in self.parameters():
             weight.div_(temperature)
         if self.capitals is not None:
@@ -159,7 +159,7 @@ class SoftmaxHead(Head):
 
     @property
     def valid(self) -> bool:
-        """Whether it decodes what IOB2 allows, and nothing else."""
+        """Whether it decodes only tag sequences that IOB2 allows."""
         return self.links is not None
 
     def take_raw_tags(self) -> None:

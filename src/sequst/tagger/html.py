@@ -36,5 +36,5 @@ def html(prediction: Prediction) -> str:
 
 
 def _hue(type_: str) -> int:
-    """The same for the same type, everywhere."""
+    """The colour of a type; the same everywhere."""
     return int.from_bytes(hashlib.sha256(type_.encode()).digest()[:2]) * 360 // 65536

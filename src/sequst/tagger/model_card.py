@@ -9,11 +9,11 @@ _OWN = (
     "labels", "sequst", "settings", "history", "test", "calibration", "entity_calibration",
     "valid", "transitions", "capitals", "command",
 )  # fmt: skip
-"""What has a place of its own in the card, or none."""
+"""Facts that are shown elsewhere in the card, or not at all."""
 
 
 def model_card(types: Sequence[str], facts: Mapping[str, Any]) -> str:
-    """A README for the model's folder: what it tags, how it was trained, what it reaches, how to use it."""
+    """A README for the model's folder: types, training, scores, use."""
     import jinja2  # not needed to load a tagger
 
     others = [(name.replace("_", " "), _cell(value)) for name, value in facts.items() if name not in _OWN and value is not None]

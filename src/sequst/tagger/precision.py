@@ -1,4 +1,4 @@
-"""Half precision, where a machine has it: products in bf16, all else that wants it in fp32."""
+"""bf16: products in half precision, everything else in fp32."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PRECISIONS = ("fp32", "bf16")
 
 
 def has_bf16(device: torch.device) -> bool:
-    """Whether products of bf16 are faster there than those of fp32: it has instructions for them."""
+    """Whether the device has instructions for bf16, so that it is faster than fp32."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     asked = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")  # not in every torch
@@ -20,19 +20,19 @@ def has_bf16(device: torch.device) -> bool:
 
 
 def require_bf16(device: torch.device, told: str, instead: str) -> None:
-    """An error where the device does not compute in bf16 at all, or a CPU only slowly."""
+    """Raise an error if the device has no bf16, or a CPU computes it slowly."""
     if not (torch.cuda.is_bf16_supported() if device.type == "cuda" else has_bf16(device)):
         kind = "GPU" if device.type == "cuda" else "CPU"
-        raise UsageError(f"{told} needs a GPU or a CPU that has it, and this {kind} has not; use {instead}")
+        raise UsageError(f"{told}: this {kind} has no bf16; use {instead}")
 
 
 def as_in_this_thread() -> contextlib.AbstractContextManager[object]:
-    """Within it another thread computes on the CPU in the precision of this one: autocast is a thread's own."""
+    """Context in which another thread computes in this thread's precision: autocast is per thread."""
     return torch.autocast("cpu", torch.get_autocast_dtype("cpu"), enabled=torch.is_autocast_enabled("cpu"))
 
 
 def in_precision(device: torch.device, precision: str) -> contextlib.AbstractContextManager[object]:
-    """Within it a tagger on this device computes in `fp32` or `bf16`."""
+    """Context in which a tagger on this device computes in `fp32` or `bf16`."""
     if precision not in PRECISIONS:
         raise UsageError(f"--precision {precision}: {nearest(precision, PRECISIONS)}")
     if precision == "fp32":

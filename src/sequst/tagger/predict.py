@@ -1,4 +1,4 @@
-"""Sentences in, tags and entities out: sorted into full batches, streamed in chunks, in the order they came."""
+"""Predict sentences: batched by length, streamed in chunks, in input order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class WordLabels(NamedTuple):
     labels: NDArray[np.int64]
     confidences: NDArray[np.float32]
     starts: NDArray[np.int64]
-    """Where each sentence begins, and the end of the last."""
+    """First word of each sentence, and the end of the last."""
     probabilities: NDArray[np.float32] | None = None
     """(N, C): of every label, where they were asked for."""
 
@@ -88,7 +88,7 @@ class Gathered:
 
 @torch.inference_mode()
 def label_words(tagger: Tagger, sentences: Sequence[Sentence], probabilities: bool = False) -> WordLabels:
-    """Every word's label, each from the window that owns it; with the `probabilities` of all labels where asked for."""
+    """The label of each word, from the window that owns it. With `probabilities`, also those of all labels."""
     words = Words(tagger, sentences)
     found = Gathered(len(words))
     with forward_of(tagger) as forward:

@@ -1,4 +1,4 @@
-"""What comes out of a tagger, and what may go in; nothing here needs torch."""
+"""Inputs and predictions of a tagger. Needs no torch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHAPES = (
 
 
 class Entity(NamedTuple):
-    """Words start to end (exclusive) of a sentence, their text, and how likely the tagger thinks it is right."""
+    """An entity: words start to end (exclusive), their text, and the confidence that it is right."""
 
     type: str
     start: int
@@ -33,15 +33,15 @@ class Entity(NamedTuple):
 
 @dataclass(frozen=True)
 class Prediction:
-    """The tags of a sentence, the probability of each, and the entities read from them leniently."""
+    """The tags of a sentence with their probabilities, and its entities."""
 
     sentence: Sentence
     tags: tuple[str, ...]
     confidences: tuple[float, ...]
     entity_calibration: EntityCalibration = UNCALIBRATED
-    """What the confidence of an entity is made with."""
+    """Maps the probabilities of an entity's words to its confidence."""
     left_out: tuple[Entity, ...] = ()
-    """Entities that the tagger found and thinks too little of: their words are tagged O."""
+    """Entities below the confidence cut. Their words are tagged O."""
 
     @classmethod
     def settled(
@@ -78,7 +78,7 @@ class Prediction:
         return replace(self.sentence, tags=self.tags), [round(entity.confidence, 6) for entity in self.entities]
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it."""
+        """HTML for notebooks."""
         from sequst.tagger.html import html
 
         return html(self)
@@ -123,7 +123,7 @@ def as_sentences(inputs: Any) -> tuple[list[Sentence], bool]:
 
 
 def as_sentence(item: Any, id_: int) -> Sentence:
-    """A text, words, or a `Sentence`, which keeps its own id; halves of characters are not looked for."""
+    """A text, words, or a `Sentence`, which keeps its id. Lone surrogates are not checked for."""
     if isinstance(item, Sentence):
         return item
     if isinstance(item, str):

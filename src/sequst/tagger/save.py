@@ -1,4 +1,4 @@
-"""A tagger as a folder: what transformers wants, our own facts in `sequst.json`, and a model card."""
+"""Save and load a tagger: files of transformers, `sequst.json`, and a model card."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ CHAIN = "crf.safetensors"
 
 
 def save(tagger: Tagger, folder: str | Path, about: dict[str, Any]) -> None:
-    """Write the folder whole or not at all, in place of a model that is there. `about` goes into sequst.json and the
-    model card."""
+    """Write the folder, completely or not at all; a model in it is replaced. `about` goes into sequst.json and the model
+    card."""
     facts = {
         **about,
         "sequst": __version__,
@@ -59,7 +59,7 @@ def save(tagger: Tagger, folder: str | Path, about: dict[str, Any]) -> None:
 
 
 def add_facts(folder: Path, about: Mapping[str, Any]) -> None:
-    """Put what became known after saving into sequst.json and the model card."""
+    """Add facts to sequst.json and the model card of a saved model."""
     facts = {**read_json(folder / FACTS), **about}
     write_json(folder / FACTS, facts)
     with atomic_text(folder / "README.md") as file:
@@ -67,7 +67,7 @@ def add_facts(folder: Path, about: Mapping[str, Any]) -> None:
 
 
 def load(folder: str | Path) -> Tagger:
-    """A tagger from its folder; its weights are read from safetensors only, and nothing in it is executed."""
+    """Load a tagger. Weights come from safetensors only; nothing in the folder is executed."""
     folder = Path(folder)
     require_model(folder)
     facts = _facts(folder)
@@ -91,7 +91,7 @@ def load(folder: str | Path) -> Tagger:
 
 
 def require_model(folder: Path) -> None:
-    """An error where the folder holds none, before anything is loaded."""
+    """Raise an error if the folder has no model, before loading anything."""
     if _holds_a_model(folder):
         return
     if (folder / "model.onnx").is_file():
@@ -132,7 +132,7 @@ _DEFAULTS: dict[str, Any] = {
     "labels": [],
     "entity_calibration": {},
 }
-"""What a folder that another tool has made does not say."""
+"""Defaults for folders that another tool has written."""
 _READERS: dict[str, Callable[..., Any]] = {
     "transitions": transitions.checked,
     "capitals": capitals.checked,
@@ -143,13 +143,13 @@ _RENAMED = {"successions": "transitions", "trust": "entity_calibration"}
 
 
 def _facts(folder: Path) -> dict[str, Any]:
-    """What sequst.json says of the tagger, checked."""
+    """The checked contents of sequst.json."""
     path = folder / FACTS
     if (folder / SHAPE).is_file() and not path.is_file():
         raise SequstError(f"{folder}: it has {SHAPE}, and no {FACTS}, without which it cannot be loaded; save the tagger again")
     found = read_json(path) if path.is_file() else {}
     if not isinstance(found, dict):
-        raise SequstError(f"{path}: not what sequst writes")
+        raise SequstError(f"{path}: damaged or not written by sequst")
     facts: dict[str, Any] = _DEFAULTS | {str(_RENAMED.get(name, name)): value for name, value in found.items()}
     _check(facts, path)
     if (folder / CHAIN).is_file() != (facts["head"] == "crf"):
@@ -158,7 +158,7 @@ def _facts(folder: Path) -> dict[str, Any]:
 
 
 def _check(facts: dict[str, Any], path: Path) -> None:
-    """An error where one of the facts is not as it must be; those that have a reader are read."""
+    """Raise an error if a fact is invalid."""
     for name, default in _DEFAULTS.items():
         if type(facts[name]) is not type(default):
             raise _unlike(path, f"found {name} {shorten(facts[name])}, expected one like {default!r}")
@@ -179,7 +179,7 @@ def _check(facts: dict[str, Any], path: Path) -> None:
 
 
 def _unlike(path: Path, what: str) -> SequstError:
-    return SequstError(f"{path}: not what sequst writes; {what}")
+    return SequstError(f"{path}: damaged or not written by sequst; {what}")
 
 
 def _load_chain(head: CrfHead, path: Path) -> None:
@@ -194,7 +194,7 @@ def _load_chain(head: CrfHead, path: Path) -> None:
 
 
 def _require_finite(tensors: Mapping[str, Tensor], place: Path) -> None:
-    """Weights that are no numbers would give answers that are none."""
+    """Raise an error if weights are not finite."""
     for name, value in tensors.items():
         if not value.is_floating_point() or not torch.isfinite(value).all():
-            raise SequstError(f"{place}: {name} holds what are no finite numbers; save the tagger again")
+            raise SequstError(f"{place}: {name} has numbers that are not finite; save the tagger again")

@@ -1,4 +1,4 @@
-"""The tagger: an encoder, a head, and the words between them."""
+"""The tagger: an encoder and a head."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _SHAPE = BiLstmShape()
 
 
 def labels_of(sentences: Iterable[Sentence]) -> list[str]:
-    """O, then B- and I- of every type that occurs, in alphabetical order."""
+    """O, then B- and I- of each type, in alphabetical order."""
     types = types_of(sentence.tags or () for sentence in sentences)
     return [OUTSIDE, *(f"{prefix}-{type_}" for type_ in types for prefix in "BI")]
 
 
 def pick_device(name: str = "auto") -> torch.device:
-    """`auto` is the GPU where there is one."""
+    """The device; `auto` = the GPU if there is one."""
     if name not in DEVICES:
         raise UsageError(f"unknown device {name!r}; use {', '.join(DEVICES)}")
     there = torch.cuda.is_available()
@@ -174,12 +174,12 @@ class Tagger(nn.Module):
         return self.log_probs(self.hidden(batch), batch)
 
     def label_ids(self, tags: Sequence[str]) -> list[int]:
-        """The label of every tag; a tag that the tagger does not know is an error."""
+        """The label ids of tags. An unknown tag is an error."""
         index = {label: i for i, label in enumerate(self.labels)}
         try:
             return [index[tag] for tag in tags]
         except KeyError as error:
-            raise SequstError(f"tag {error.args[0]!r} is none that this tagger knows: {', '.join(self.labels)}") from None
+            raise SequstError(f"tag {error.args[0]!r} is unknown to this tagger; it knows {', '.join(self.labels)}") from None
 
     @overload
     def predict(self, inputs: str | tuple[str, ...] | Sentence) -> Prediction: ...

@@ -65,5 +65,5 @@ def transition_scores(found: Mapping[str, float], labels: Sequence[str]) -> Tens
 def checked(found: Mapping[str, Any]) -> dict[str, float]:
     """What `count_transitions` gave, read from a file; a ValueError for anything else."""
     if not all(kind in KINDS and isinstance(score, int | float) and math.isfinite(score) for kind, score in found.items()):
-        raise ValueError("not what sequst writes")
+        raise ValueError("damaged or not written by sequst")
     return {kind: float(score) for kind, score in found.items()}

@@ -112,7 +112,7 @@ _REMEMBERED = 200_000
 
 
 class SpecialTokens(NamedTuple):
-    """What a tokenizer puts before and after a sentence, and what stands for a word of which it makes nothing."""
+    """Special tokens before and after a sentence, and the token for words without sub-words."""
 
     prefix: list[int]
     suffix: list[int]

@@ -1,1 +1,1 @@
-"""One loop for every phase of every method; settings; the run directory that survives a crash."""
+"""The training loop, settings, and the run directory."""

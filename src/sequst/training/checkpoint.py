@@ -1,4 +1,4 @@
-"""Training states on disk: whole or not there, and never anything but tensors, numbers and text."""
+"""Checkpoints on disk: complete or not there; tensors, numbers and text only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings in and out: read from YAML, overridden by `name=value` and by flags, described, written again."""
+"""Read settings from YAML, override them, describe and write them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from sequst.training.settings import Settings, to_dict
 
 
 def recipe_names() -> list[str]:
-    """Settings that have a name: `best`, which are the defaults, and `paper`."""
+    """Named settings: `best`, the defaults, and `paper`."""
     return sorted(Path(item.name).stem for item in resources.files("sequst.training").joinpath("recipes").iterdir())
 
 
 def load_settings(path: str | Path | None = None, overrides: Sequence[str] = (), **flags: Any) -> Settings:
-    """Defaults, then a YAML file or a recipe by its name, then `a.b=value` overrides, then flags that are not None; the later
-    wins."""
+    """Settings from defaults, a YAML file or named settings, `a.b=value` overrides, and flags that are not None; later ones
+    win."""
     import yaml
 
     tree: dict[str, Any] = _read_yaml(path) if path is not None else {}
@@ -57,12 +57,12 @@ def from_dict(tree: Mapping[str, Any], where: str = "settings") -> Settings:
 
 
 def load_saved(path: Path) -> Settings:
-    """Those that a run keeps in a file."""
+    """The settings that a run has saved."""
     return from_dict(_read_yaml(path), f"settings file {path}")
 
 
 def from_model(tree: Mapping[str, Any], where: str) -> Settings:
-    """Settings that a model keeps, of this version or an earlier one: those that are gone are left out."""
+    """The settings that a model was trained with; settings that no longer exist are left out."""
     kept = {name: value for name, value in leaves(tree) if replaced(name) is None}
     return from_dict(nested(kept), where)
 
@@ -85,7 +85,7 @@ def leaves(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
 
 
 def dump(settings: Settings) -> str:
-    """As YAML that `load_settings` reads."""
+    """YAML that `load_settings` reads."""
     import yaml
 
     return str(yaml.safe_dump(to_dict(settings), sort_keys=False, allow_unicode=True))
@@ -97,13 +97,13 @@ def save_settings(settings: Settings, path: Path) -> None:
 
 
 def parse_yaml(text: str) -> Any:
-    """As yaml.safe_load, but a key that is given twice is an error and not the later of the two."""
+    """Like yaml.safe_load, but a duplicate key is an error."""
     return copy.deepcopy(_parsed(text))
 
 
 @functools.lru_cache(maxsize=1024)
 def _parsed(text: str) -> Any:
-    """The cells of a grid have most of their settings in common, and YAML is slow to read."""
+    """Cached: the cells of a grid share most settings, and parsing YAML is slow."""
     import yaml
 
     class Loader(yaml.SafeLoader):
@@ -209,7 +209,7 @@ _FIXED = {
 
 
 def replaced(name: str) -> str | None:
-    """What to use in place of a setting that earlier versions had; None where none had it."""
+    """What to use in place of a setting of an earlier version; None if no version had it."""
     group, _, leaf = name.rpartition(".")
     if name in _REPLACED or name.startswith("crf."):
         return _REPLACED.get(name, _REPLACED["crf"])
@@ -220,7 +220,7 @@ def replaced(name: str) -> str | None:
 
 
 def _coerce(value: Any, kind: Any, name: str, where: str) -> Any:
-    """YAML reads 1e-4 as a string and 5 as an int; take what is meant and nothing else."""
+    """Convert a YAML value to the type of the setting: YAML reads 1e-4 as a string and 5 as an int."""
     if type(value) is kind:
         return value
     number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -267,7 +267,7 @@ def _describe(settings: Any, prefix: str) -> Iterator[Described]:
 
 
 def _field_docs(cls: type) -> dict[str, str]:
-    """The string that stands under each field."""
+    """The docstring under each field."""
     docs = _field_docs(cls.__base__) if cls.__base__ is not None and is_dataclass(cls.__base__) else {}
     for statement, after in itertools.pairwise(_class_bodies(cls.__module__)[cls.__name__]):
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
@@ -278,7 +278,7 @@ def _field_docs(cls: type) -> dict[str, str]:
 
 @functools.cache
 def _class_bodies(module: str) -> dict[str, list[ast.stmt]]:
-    """Of a module, parsed once for all of its classes."""
+    """The class bodies of a module, parsed once."""
     tree = ast.parse(inspect.getsource(sys.modules[module]))
     return {statement.name: statement.body for statement in tree.body if isinstance(statement, ast.ClassDef)}
 

@@ -1,4 +1,4 @@
-"""The data of a run: which files, read how, and what training may see of them."""
+"""The data of a run: files, formats, and what training may see."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class DataFile:
     shown: str = ""
 
     def read(self, tag_use: TagUse) -> tuple[list[Sentence], list[str]]:
-        """(sentences, notes on what was guessed)."""
+        """(sentences, how the file was read)."""
         reading = read_file(
             self.path,
             format=self.format,
@@ -53,7 +53,7 @@ class DataFile:
 
 
 def _hash_of(path: Path) -> str:
-    """Of a file; of a folder that of the names and hashes of its files."""
+    """The sha256 of a file; for a folder, that of the names and hashes of its files."""
     if path.is_dir():
         files = sorted(place for place in path.rglob("*") if place.is_file())
         return hashlib.sha256("".join(f"{file.relative_to(path)} {_hash_of(file)}\n" for file in files).encode()).hexdigest()
@@ -67,15 +67,17 @@ Files = dict[str, DataFile]
 
 @dataclass(frozen=True)
 class Data:
-    """What training works with. Test sentences are not among it: they are read once, at the end."""
+    """The data that training sees. The test set is read at the end."""
 
     labeled: list[Sentence]
     dev: list[Sentence]
     unlabeled: list[Sentence]
     hidden_tags: list[tuple[str, ...] | None]
-    """Tags that the unlabelled file happened to carry, for diagnosis alone."""
+    """Tags of the unlabelled file, if it has any: for diagnosis only."""
     dev_policy: str
-    """In words: where the dev set comes from and what it decides."""
+    """Description of the dev set: where it comes from and what it decides."""
+    readings: list[str]
+    """How every file was read."""
     notes: list[str]
 
 
@@ -84,12 +86,13 @@ def load_data(files: Files, settings: Settings) -> Data:
     _require_one_dev_set(files, settings)
     parts: dict[str, list[Sentence]] = {}
     notes: list[str] = []
+    readings: list[str] = []
     for role, file in files.items():
         if role == "test":
             open_input(file.path, format=file.format)
         else:
             parts[role], told = file.read("hidden" if role == "unlabeled" else "required")
-            notes += told
+            readings += told
     labeled, dev, policy = _with_dev_set(parts["labeled"], parts.get("dev", []), files.get("dev"), settings)
     _require_entities(files["labeled"].shown or files["labeled"].path, labeled)
     for type_ in unknown_types(count_types(labeled).mentions, (s.tags or () for s in dev)):
@@ -98,14 +101,14 @@ def load_data(files: Files, settings: Settings) -> Data:
     notes += overlap_warning(labeled, dev, f"dev set too: it chooses badly which weights to keep; {way_out}")
     pool = parts.get("unlabeled", [])
     unlabeled, hidden = [sentence.without_tags() for sentence in pool], [sentence.tags for sentence in pool]
-    return Data(labeled, dev, unlabeled, hidden, policy, notes)
+    return Data(labeled, dev, unlabeled, hidden, policy, readings, notes)
 
 
 def _require_one_dev_set(files: Files, settings: Settings) -> None:
     asked = {"--dev": "dev" in files, "--dev-fraction": settings.dev_fraction > 0, "--dev-shots": settings.dev_shots > 0}
     if sum(asked.values()) > 1:
         both = " and ".join(flag for flag, given in asked.items() if given)
-        raise UsageError(f"{both} exclude each other: the dev set comes from a file or from the labelled data, in one way")
+        raise UsageError(f"{both} exclude each other; use one of them")
 
 
 def _with_dev_set(
@@ -132,7 +135,7 @@ DROP = "sequst check --drop-overlap leaves them out of the labelled file"
 
 
 def overlap_warning(labeled: Sequence[Sentence], others: Sequence[Sentence], what: str) -> list[str]:
-    """A warning, with `what` behind it, where labelled sentences are among the others."""
+    """A warning that ends with `what` if labelled sentences are among the others."""
     words = {sentence.words for sentence in others}
     count = sum(sentence.words in words for sentence in labeled)
     return [f"warning: {count} of the {len(labeled)} labelled sentences are in the {what}"] if count else []

@@ -84,7 +84,7 @@ class RunDirectory:
         return cls(path)
 
     def lock(self) -> None:
-        """Keep a second process off this run for as long as this one lives."""
+        """Lock the run against a second process, until this one ends."""
         self._lock = lock(self.path / ".lock", f"{self.path}: another process is working on this run")
 
     def unlock(self) -> None:
@@ -101,14 +101,14 @@ class RunDirectory:
         return read_json(self.path / "run.json")  # type: ignore[no-any-return]
 
     def files(self) -> Files:
-        """The run's files, found again; an error if one of them has changed since the run began."""
+        """The run's files. Raises an error if one has changed since the run began."""
         kept = {role: file for role, file in self.facts["files"].items() if isinstance(file, dict)}
         files = {role: DataFile(**file).located(self.path) for role, file in kept.items()}
         for role, file in files.items():
             try:
                 now = file.stamped().sha256
             except OSError as error:
-                raise SequstError(f"--{role} {file.path}: {error.strerror}; the run needs it to go on") from None
+                raise SequstError(f"--{role} {file.path}: {error.strerror}; the run needs it to continue") from None
             if now != file.sha256 and role == "test":  # it was not read yet; mending it is the way out where it was malformed
                 log.warning("--test %s has changed since the run began", file.path)
             elif now != file.sha256:
@@ -141,7 +141,7 @@ class RunDirectory:
         return self.path / "rounds" / str(round_) / name
 
     def beliefs(self, round_: int) -> Path:
-        """Where a round keeps what its teacher believes of the unlabelled words."""
+        """Path of a round's beliefs about the unlabelled words."""
         return self.phase(round_, "beliefs") / "beliefs.npz"
 
     def keep_selection(self, round_: int, selected: NDArray[np.bool_]) -> None:
@@ -150,7 +150,7 @@ class RunDirectory:
         write_bytes(self._selection(round_), buffer.getvalue(), "free some space, then continue with --resume")
 
     def selection(self, round_: int) -> NDArray[np.bool_]:
-        """Which of the unlabelled words a round selected."""
+        """The unlabelled words that a round selected."""
         selected: NDArray[np.bool_] = np.load(self._selection(round_), allow_pickle=False)
         return selected
 
@@ -158,7 +158,7 @@ class RunDirectory:
         return self.phase(round_, "beliefs") / "selected.npy"
 
     def outcome(self, round_: int, name: str) -> dict[str, Any] | None:
-        """What a finished phase left, its weights included."""
+        """The result of a finished phase, weights included."""
         folder = self.phase(round_, name)
         if self._writing is not None and self._writing[0] == folder:
             self.written()
@@ -166,7 +166,7 @@ class RunDirectory:
         return load_state(path) if path.is_file() else None
 
     def finish_phase(self, round_: int, name: str, weights: Mapping[str, Tensor], outcome: dict[str, Any]) -> None:
-        """Keep what a phase left. It is written while the run goes on; if that is killed before, the phase is done again."""
+        """Save the result of a phase in the background. If the run is killed before it is written, the phase is repeated."""
         self.written()
         folder = self.phase(round_, name)
         kept = {**outcome, "tagger": {key: value.detach().to("cpu", copy=True) for key, value in weights.items()}}
@@ -178,13 +178,13 @@ class RunDirectory:
         self._writing = folder, self._writer.submit(write)
 
     def written(self) -> None:
-        """Wait for what is being written; what went wrong with it is told here."""
+        """Wait for background writes. Their errors are raised here."""
         if self._writing is not None:
             (_, writing), self._writing = self._writing, None
             writing.result()
 
     def finish(self, summary: dict[str, Any], keep_rounds: bool) -> None:
-        """Write the summary, which marks the end, and drop the states that nothing needs any more."""
+        """Write the summary, which marks the run as finished, and delete the states of phases."""
         self.written()
         write_json(self.path / "summary.json", summary)
         if not keep_rounds:

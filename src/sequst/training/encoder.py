@@ -1,4 +1,4 @@
-"""The encoder of a run, looked at before anything is trained."""
+"""Load and check the encoder of a run before training."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from sequst.training.settings import Settings
 from sequst.uncertainty.passes import require_layers
 
 FEW_VECTORS = 50.0
-"""Percent of the words of a text below which its word vectors are likely those of another language or another spelling."""
+"""Percentage of words with a vector below which the vectors are likely of another language."""
 
 
 class LoadedEncoder(NamedTuple):
-    """The encoder that the taggers of a run start from, and what the run remembers of it."""
+    """The encoder that the taggers of a run start from, and facts about it."""
 
     encoder: Transformer | None
-    """As the checkpoint has it; None for a BiLSTM, which starts from nothing."""
+    """The pretrained transformer; None for a BiLSTM."""
     parameters: int
     sha256: str
-    """Of all its weights: a run that is resumed must find the same."""
+    """Hash of all weights. A resumed run must find the same."""
 
 
 def load_encoder(settings: Settings, labels: list[str], perturbed: bool = False) -> LoadedEncoder:
-    """Load the encoder and its tokenizer or vectors and look for the device, so that whatever is wrong with them is known now;
-    with `perturbed` it must take word embeddings in place of words. The run's seed decides weights that a checkpoint lacks."""
+    """Load the encoder, its tokenizer or vectors, and check the device, so that errors come before training. With `perturbed`
+    the encoder must accept word embeddings as input. The seed initialises weights that the checkpoint lacks."""
     device = pick_device(settings.device)
     if settings.precision == "bf16":
         require_bf16(device, "setting precision=bf16", "fp32 or auto")
@@ -72,10 +72,10 @@ def load_encoder(settings: Settings, labels: list[str], perturbed: bool = False)
     return LoadedEncoder(tagger.encoder if isinstance(tagger.encoder, Transformer) else None, parameters, digest.hexdigest())
 
 
-def vectors_note(settings: Settings, text: Sequence[Sequence[str]]) -> str | None:
-    """How much of the text the word vectors of a BiLSTM know; nothing where there are none to look into."""
+def vectors_note(settings: Settings, text: Sequence[Sequence[str]]) -> list[str]:
+    """How much of the text the word vectors of a BiLSTM cover; nothing where there are none."""
     if settings.encoder != BILSTM or not settings.bilstm.vectors:
-        return None
+        return []
     from sequst.tagger.encoders.vectors import load_vectors
     from sequst.tagger.encoders.vocabulary import UNKNOWN, Vocabulary
 
@@ -83,7 +83,7 @@ def vectors_note(settings: Settings, text: Sequence[Sequence[str]]) -> str | Non
     known = [vocabulary.id(word) != UNKNOWN for sentence in text for word in sentence]
     share = 100.0 * sum(known) / max(1, len(known))
     warning = "warning: " if share < FEW_VECTORS else ""
-    return f"{warning}{share:.0f} % of the words of the text have a vector; the others are known by their characters alone"
+    return [f"{warning}{share:.0f} % of the words of the text have a vector; the others are known by their characters alone"]
 
 
 def _require_embeddings(tagger: Tagger, batch: Batch, settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""The loop: every phase of every method is this one."""
+"""The training loop, for every phase of every method."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from sequst.tagger.batches import PerWord
 
 MAX_TOKENS = 16384
-"""Sub-words in a training batch at most, whatever its batch size, to bound memory."""
+"""Maximum number of sub-words in a training batch, to bound memory."""
 WARMUP = 0.1
-"""Fraction of the steps in which the learning rate rises, as in the paper."""
+"""Fraction of steps with a rising learning rate, as in the paper."""
 WEIGHT_DECAY = 0.01
 CRF_RATE = 5e-3
-"""Peak learning rate of a CRF's transitions: they start at 0 and are few."""
+"""Peak learning rate of a CRF's transitions."""
 
 
 class Examples(NamedTuple):
-    """Windows to learn from, the labels of their sentences, which words count (None: all), and how much (None: all alike)."""
+    """Windows, the labels of their sentences, selected words (None = all), and word weights (None = equal)."""
 
     windows: list[Window]
     labels: Sequence[PerWord]
@@ -52,16 +52,16 @@ class Examples(NamedTuple):
         return collate(self.windows, rows, pad, self.labels, self.selected, self.weights)
 
     def batch(self, rows: list[int], tagger: Tagger) -> Batch:
-        """The batch of these rows, where the tagger is."""
+        """The batch of these rows, on the tagger's device."""
         return self.collated(rows, tagger.pad_id).to(tagger.device)
 
 
 @dataclass(frozen=True)
 class PhaseSpec:
-    """One phase of training: what is learnt, from what, and for how long."""
+    """Description of a training phase."""
 
     name: str
-    """Name of the phase: that of its settings, with a number behind it where there are several."""
+    """Name of its group of settings, with a number if there are several."""
     round: int
     settings: PhaseSettings
     examples: Examples
@@ -69,7 +69,7 @@ class PhaseSpec:
     hide: float = 0.0
     """Fraction of words replaced by the mask token in each step."""
     scored: bool = True
-    """Score the dev set and keep the best weights; else the last are kept."""
+    """Whether to score the dev set and keep the best weights. If not, the last are kept."""
     head_rate: float = 2.0
     evaluations: int = 5
 
@@ -83,21 +83,21 @@ class Diverged(Exception):
 
 @dataclass
 class Hooks:
-    """What a phase tells the outside, and asks of it."""
+    """Callbacks of a phase."""
 
     score: Callable[[Tagger], float] | None = None
-    """The dev F1 of the tagger; without it the last weights are kept."""
+    """Returns the dev F1 of the tagger. None = the last weights are kept."""
     record: Callable[[dict[str, Any]], None] = lambda line: None
-    """Takes a line for metrics.jsonl."""
+    """Receives a line for metrics.jsonl."""
     save: Callable[[dict[str, Any]], None] | None = None
-    """Takes a state to resume from."""
+    """Receives a state to resume from."""
     save_every: float = 60.0
     progress: Progress = field(default_factory=Progress)
 
 
 @dataclass
 class PhaseResult:
-    """How a phase went."""
+    """The result of a phase."""
 
     steps: int
     loss: float
@@ -109,14 +109,15 @@ class PhaseResult:
 def fit(
     tagger: Tagger, spec: PhaseSpec, accelerator: Accelerator, seed: int, hooks: Hooks, state: dict[str, Any] | None = None
 ) -> PhaseResult:
-    """Train the tagger in place. Every epoch is seeded by itself, so a phase resumed from a `state` ends as it would have."""
+    """Train the tagger in place. Every epoch has its own seed, so a phase that is resumed from a `state` gives the same
+    weights."""
     tagger.to(accelerator.device)
     with _trained_words(tagger, spec):
         return _Loop(tagger, spec, accelerator, seed, hooks, state).run()
 
 
 def _trained_words(tagger: Tagger, spec: PhaseSpec) -> contextlib.AbstractContextManager[None]:
-    """Within it the embeddings of words that the phase never meets take no time and no memory."""
+    """Context in which only the embeddings of words of this phase are trained."""
     if not spec.objective.batch_only:
         return contextlib.nullcontext()
     ids = set(itertools.chain.from_iterable(window.ids for window in spec.examples.windows))
@@ -124,7 +125,7 @@ def _trained_words(tagger: Tagger, spec: PhaseSpec) -> contextlib.AbstractContex
 
 
 class _Loop:
-    """A phase under way."""
+    """A running phase."""
 
     def __init__(
         self, tagger: Tagger, spec: PhaseSpec, accelerator: Accelerator, seed: int, hooks: Hooks, state: dict[str, Any] | None
@@ -162,6 +163,8 @@ class _Loop:
             self._save()
         if at.best is not None:
             _put_back(self._tagger, at.best)
+        scores = {} if at.best_f1 is None else {"dev F1": at.best_f1}
+        self._hooks.progress.advance(0, loss=at.loss, **scores)
         self._tagger.eval()
         return PhaseResult(at.step, at.loss, at.best_step, at.best_f1, at.seconds + time.perf_counter() - self._begun)
 
@@ -208,7 +211,7 @@ class _Loop:
 
 @dataclass
 class _Position:
-    """Where a phase stands."""
+    """The position within a phase."""
 
     step: int = 0
     epoch: int = 0
@@ -220,19 +223,19 @@ class _Position:
     means: dict[str, float] = field(default_factory=dict)
     best: dict[str, Tensor] | None = None
     unseen: list[StepResult] = field(default_factory=list)
-    """The last steps, of which the losses have not been looked at."""
+    """Steps whose losses have not been read yet."""
     seconds: float = 0.0
     total: float = 0.0
     count: int = 0
     values: dict[str, tuple[float, int]] = field(default_factory=dict)
-    """Of what the objective reports since the last score: its sum, and how often it did."""
+    """(sum, count) of each value that the objective has reported since the last score."""
 
     def took_step(self, taken: StepResult) -> None:
         self.step += 1
         self.unseen.append(taken)
 
     def look(self, steps: int) -> None:
-        """Wait for the steps that were taken and see what they brought."""
+        """Wait for the steps taken, and read their losses."""
         first = self.step - len(self.unseen) + 1
         found = torch.cat([taken.values for taken in self.unseen]).tolist() if self.unseen else []
         for step, (names, values) in enumerate(self.unseen, first):
@@ -248,7 +251,7 @@ class _Position:
         self.unseen.clear()
 
     def scored(self, f1: float | None, tagger: Tagger) -> None:
-        """Keep the weights if they are the best so far; of equals the later."""
+        """Keep the weights if they are the best so far; on ties, the later."""
         self.means = {name: total / times for name, (total, times) in self.values.items()}
         self.total, self.count, self.values = 0.0, 0, {}
         self.last_f1 = f1
@@ -292,7 +295,7 @@ class _Position:
 
 
 def _copy(tagger: Tagger) -> dict[str, Tensor]:
-    """The weights as they are: on a GPU that has room for many more of them there, which takes no time, else on the CPU."""
+    """A copy of the weights, on the GPU if it has plenty of room, else on the CPU."""
     weights = tagger.state_dict()
     size = sum(value.nbytes for value in weights.values())
     roomy = tagger.device.type == "cpu" or torch.cuda.mem_get_info(tagger.device)[0] > 8 * size
@@ -301,7 +304,7 @@ def _copy(tagger: Tagger) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def _put_back(tagger: Tagger, weights: dict[str, Tensor]) -> None:
-    """Undo all that happened since they were copied."""
+    """Restore the copied weights."""
     for name, value in tagger.state_dict().items():
         value.copy_(weights[name])
 
@@ -342,7 +345,7 @@ def _schedule(step: int, steps: int) -> float:
 
 
 def _look_every(device: torch.device) -> int:
-    """After how many steps their losses are looked at: on a GPU to look is to wait for them."""
+    """Number of steps after which losses are read. On a GPU reading means waiting."""
     return 1 if device.type == "cpu" else 20
 
 
@@ -356,7 +359,7 @@ def _set_rate(optimizer: Any, factor: float) -> None:
 
 
 def batches_of(examples: Examples, tagger: Tagger, max_tokens: int = MAX_TOKENS) -> Iterator[Batch]:
-    """All examples once, without learning: sorted by length."""
+    """All examples once, sorted by length, for evaluation."""
     lengths = [len(window.ids) for window in examples.windows]
     for rows in plan(lengths, max_rows=len(lengths), max_tokens=max_tokens):
         yield examples.batch(rows, tagger)

@@ -1,4 +1,4 @@
-"""What a phase minimises."""
+"""Training objectives."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Objective:
     nets_rate: float | None = None
     """Peak learning rate of the nets; None = the encoder's."""
     needs_fp32: bool = False
-    """It compares losses before and after a small step, which bf16 would round away."""
+    """It compares losses before and after a small step, which bf16 would round off."""
     batch_only: bool = False
-    """Its loss depends on no words but those of the batch: the embeddings of all others stay untrained."""
+    """The loss depends on the words of the batch alone, so embeddings of other words need no training."""
     generator: torch.Generator
     """Where its own noise comes from. The loop makes it on the tagger's device and seeds it before every epoch; dropout and
     shuffling draw from another, so a phase without the noise is the same as one that never had it."""

@@ -1,4 +1,4 @@
-"""What a run tells the outside: progress, and to a tracker what it measures. These two tell nothing; others override them."""
+"""Interfaces for progress and tracking. The base classes do nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Progress:
-    """Phases begin, advance and end; messages come in between."""
+    """Phases begin, advance and end; notes come in between."""
 
     def begin(self, phase: str, total: int, done: int = 0, unit: str = "steps") -> None:
         pass
@@ -20,15 +20,12 @@ class Progress:
     def end(self) -> None:
         pass
 
-    def note(self, message: str) -> None:
-        pass
-
-    def round(self, line: Mapping[str, Any]) -> None:
-        """A round of self-training has ended; `line` is what metrics.jsonl has of it."""
+    def note(self, message: str, detail: bool = False) -> None:
+        """Show a message. `detail` = nobody has to act on it."""
 
 
 class Tracker:
-    """Begins with a run, takes every line of metrics.jsonl, and ends with the run, however that ends."""
+    """Receives every line of metrics.jsonl. `end` is called when the run ends, with or without an error."""
 
     def begin(self, run: Path, settings: Mapping[str, Any]) -> None:
         pass
@@ -41,7 +38,7 @@ class Tracker:
 
 
 class Counted(Progress):
-    """Counts what a phase has done, for a display that decides when to show `told()`."""
+    """Counts the progress of a phase. Displays show `status()`."""
 
     phase, unit, values = "", "steps", ""
     total = done = _first = 0
@@ -53,12 +50,12 @@ class Counted(Progress):
 
     def advance(self, steps: int = 1, **values: float) -> None:
         self.done += steps
-        self.values = "".join(f" {name} {value:.3f}" for name, value in values.items())
+        self.values = "".join(f", {name} {value:.3g}" for name, value in values.items())
 
-    def told(self) -> str:
-        """e.g. `40 of 120 steps, 10 s, 20 s left loss 0.412`; a total of 0 is unknown."""
+    def status(self) -> str:
+        """e.g. `40 of 120 steps, 10 s, 20 s left, loss 0.412`; a total of 0 is unknown."""
         seconds = time.monotonic() - self._begun
-        of = f" of {self.total}" if self.total else ""
+        of = f" of {self.total:,}" if self.total > self.done else ""
         remaining = seconds * (self.total - self.done) / max(1, self.done - self._first)
         left = f", {remaining:.0f} s left" if self.total > self.done > self._first else ""
-        return f"{self.done}{of} {self.unit}, {seconds:.0f} s{left}{self.values}"
+        return f"{self.done:,}{of} {self.unit}, {seconds:.0f} s{left}{self.values}"

@@ -1,4 +1,4 @@
-"""A run in progress: what a method needs to train taggers, score them and survive a crash."""
+"""A run: what a method needs to train and score taggers and survive a crash."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
     from sequst.uncertainty.beliefs import Beliefs
 
 BILSTM_RATE = 20.0
-"""A BiLSTM starts from nothing, so it and its head learn at this multiple of the phases' rates."""
+"""A BiLSTM is not pretrained, so it and its head learn at this multiple of the rates."""
 
 
 class PhaseStopped(SequstError):
-    """A phase whose loss or gradients were not finite: what happened and what to do."""
+    """A phase stopped because its loss or gradients were not finite."""
 
 
 class Run:
-    """Settings, data and the directory, with `new_tagger` and `train` on top of them."""
+    """Settings, data and run directory, with `new_tagger` and `train`."""
 
     def __init__(
         self,
@@ -66,18 +66,18 @@ class Run:
         self.labels = labels_of(data.labeled)
         self.accelerator = make_accelerator(settings, precision)
         self.history: list[dict[str, Any]] = []
-        """A line for every round of self-training, the first teacher's included."""
+        """One line for each round of self-training, round 0 included."""
         self.last_selection: tuple[Beliefs, NDArray[np.float64]] | None = None
-        """Of the last round: what the teacher believed of the unlabelled words, and the weight of each; 0 = not selected."""
+        """Beliefs about the unlabelled words in the last round, and their weights; 0 = not selected."""
         self.kept_round: int | None = None
         """The round of self-training whose tagger is kept."""
         self.seconds = 0.0
-        """Time spent in phases, those of earlier processes included."""
+        """Time spent in phases, including those before a resume."""
         directory.clear_metrics()  # what earlier processes recorded is recorded again as the run passes it
 
     @functools.cached_property
     def text(self) -> list[tuple[str, ...]]:
-        """The sentences that are learnt from, labelled and unlabelled: what a vocabulary may know."""
+        """Words of the labelled and unlabelled sentences."""
         return [sentence.words for sentence in (*self.data.labeled, *self.data.unlabeled)]
 
     @functools.cached_property
@@ -97,8 +97,8 @@ class Run:
         return {tag: [weight * score for score in scores] for tag, scores in found.items()}
 
     def new_tagger(self, *place: object) -> Tagger:
-        """A tagger fresh from the pretrained weights. The head's first weights, and all of an encoder that is not pretrained,
-        depend on the place (round, phase)."""
+        """A new tagger on the pretrained weights. The place (round, phase) seeds the head, and an encoder that is not
+        pretrained."""
         tagger = Tagger.from_encoder(
             self.encoder or BILSTM,
             self.labels,
@@ -115,7 +115,7 @@ class Run:
         return tagger.to(self.accelerator.device)
 
     def finished_tagger(self, round_: int, name: str) -> Tagger:
-        """The tagger that a finished phase left."""
+        """The tagger of a finished phase."""
         done = self.directory.outcome(round_, name)
         assert done is not None
         tagger = self.new_tagger(round_, name)
@@ -128,7 +128,7 @@ class Run:
         return Examples(windows, [tagger.label_ids(s.tags or ()) for s in sentences])
 
     def train(self, tagger: Tagger, spec: PhaseSpec) -> PhaseResult:
-        """Run one phase, or take its result from disk where an earlier process has finished it."""
+        """Run one phase, or load its result if it is already finished."""
         done = self.directory.outcome(spec.round, spec.name)
         if done is not None:
             for line in done["lines"]:
@@ -145,7 +145,7 @@ class Run:
         return result
 
     def _fit(self, tagger: Tagger, spec: PhaseSpec, lines: list[dict[str, Any]]) -> PhaseResult:
-        """Train, or go on from a checkpoint; what is recorded is added to the lines."""
+        """Train, or continue from a checkpoint. Recorded metrics are appended to the lines."""
         saved = self.directory.phase(spec.round, spec.name) / "state.pt"
         state = load_state(saved) if saved.is_file() else None
 
@@ -181,17 +181,16 @@ class Run:
         return result
 
     def _completed(self, spec: PhaseSpec) -> PhaseSpec:
-        """The phase with what all phases of the run share."""
+        """The phase with the settings that all phases share."""
         factor = BILSTM_RATE if self.settings.encoder == BILSTM else 1.0
         settings = dataclasses.replace(spec.settings, learning_rate=factor * spec.settings.learning_rate)
         evaluations = self.settings.evaluations if spec.scored else 1
         return dataclasses.replace(spec, settings=settings, head_rate=self.settings.head_rate, evaluations=evaluations)
 
     def end_round(self, line: dict[str, Any]) -> None:
-        """Keep and tell what a round brought."""
+        """Record the result of a round."""
         self.history.append(line)
         self.record({"phase": "round", **line})
-        self.progress.round(line)
 
     def record(self, line: dict[str, Any]) -> None:
         """Add a line to metrics.jsonl. A method that records between phases does so again when the run is resumed."""
@@ -211,8 +210,8 @@ class Run:
 
     @torch.no_grad()
     def standardise(self, tagger: Tagger, examples: Examples, fp32: bool = False) -> None:
-        """Give the head the centre and scale of the hidden states of these examples, as the encoder now makes them: in the
-        precision of the run, or in fp32."""
+        """Set the head's centre and scale from the hidden states of these examples, computed in the run's precision or in
+        fp32."""
         if not self.settings.standardise:
             return
         tagger.eval()

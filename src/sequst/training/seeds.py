@@ -1,4 +1,4 @@
-"""One seed, and from it one for every place that draws: a restarted phase draws what it would have drawn."""
+"""Seeds for every place, derived from one: a restarted phase draws the same numbers."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ class Settings:
     """Everything that decides the numbers of a run, but for the data."""
 
     method: str = "auto"
-    """How to learn; `sequst methods` lists them. `auto`: SeqUST where there is unlabelled text, else fine-tuning."""
+    """Training method; `sequst methods` lists them. `auto` = SeqUST with unlabelled text, else fine-tuning."""
     encoder: str = "minilm"
     """`minilm`, a local folder, a model of the Hugging Face hub, or `bilstm`, which is not pretrained."""
     head: str = "softmax"
@@ -195,9 +195,9 @@ class Settings:
     """Logits that `calibrate` subtracts from entity confidences, because a few-shot dev set that also chose the weights makes
     them look too sure. 0 where your dev set is a fair sample of your text."""
     device: str = "auto"
-    """`auto` (a GPU where there is one), `cpu` or `cuda`."""
+    """`auto` (the GPU if there is one), `cpu` or `cuda`."""
     precision: str = "auto"
-    """`fp32`, `bf16`, or `auto`: bf16 where the machine has it and it pays, which is for transformers of 80 million parameters
+    """`fp32`, `bf16`, or `auto`: bf16 where the machine has it and it is faster: for transformers of 80 million parameters
     and more on a GPU, of 10 million on a CPU."""
     deterministic: bool = True
     """On a GPU, choose deterministic kernels, so that the same seed gives the same numbers there too."""

@@ -1,4 +1,4 @@
-"""What a run is given, as files that it can read again when it is resumed."""
+"""The inputs of a run as files, so that it can be resumed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Source = str | Path | DataFile | Sequence[Sentence]
 
 
 def as_files(given: Mapping[str, Source], spool: Path) -> Files:
-    """Every source as a file: streams, sentences and what lies on the hub are written to the spool, which the run directory
-    takes over."""
+    """Every source as a file. Streams, sentences and hub datasets are written to the spool, which the run directory takes
+    over."""
     require_one_stdin(map(_path_of, given.values()))
     return {role: _as_file(role, source, spool) for role, source in given.items()}
 
@@ -60,7 +60,7 @@ def _as_file(role: str, source: Source, spool: Path) -> DataFile:
 
 
 def _spooled(role: str, source: DataFile, spool: Path) -> DataFile:
-    """The file itself where it can be read again, else a copy of it."""
+    """The file itself if it can be read again, else a copy."""
     path, stdin = Path(source.path), source.path == STDIN
     if source.format == "datasets" and not stdin and is_on_the_hub(source.path):
         from sequst.corpus.formats.huggingface import fetch_dataset

@@ -18,7 +18,7 @@ MAX_GRADIENT_NORM = 1.0
 
 
 class StepResult(NamedTuple):
-    """The loss of a step, the norm of its gradients and what the objective reports; on the device, not waited for."""
+    """Loss, gradient norm and reported values of a step, still on the device."""
 
     names: tuple[str, ...]
     values: Tensor  # (2 + names,)

@@ -1,1 +1,1 @@
-"""What the tagger does not know: MC dropout, beliefs per word, which words to trust."""
+"""Uncertainty: MC dropout, beliefs about words, selectors."""

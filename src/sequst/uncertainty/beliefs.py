@@ -1,4 +1,4 @@
-"""Beliefs: what a tagger thinks of every word, and how sure it is."""
+"""Beliefs: the label of each word, and how sure the tagger is."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Beliefs:
     probabilities: NDArray[np.float32] | None = None
     """(N, C): of every label, where they were asked for."""
     drawn_from: NDArray[np.int64] | None = None
-    """The best tags, where the labels are draws."""
+    """The best tags, if the labels are drawn."""
     seconds: float = 0.0
-    """What it took to form them."""
+    """Time it took to form them."""
 
     @property
     def best(self) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""What several teachers believe together, and labels that are not those of one teacher."""
+"""Combined beliefs of several teachers, and labels from probabilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much the passes of MC dropout disagree: from sums over passes to confidence and information gain (Eq. 1 to 6)."""
+"""Confidence and information gain from sums over MC dropout passes (Eq. 1 to 6)."""
 
 from __future__ import annotations
 

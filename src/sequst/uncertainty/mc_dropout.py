@@ -1,4 +1,4 @@
-"""MC dropout: a tagger with its dropout on, and nothing else changed; and dropout that repeats itself."""
+"""MC dropout: a tagger with dropout on and nothing else changed; and repeatable dropout."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def mc_dropout(tagger: nn.Module, seed: int, parts: Iterable[nn.Module] | None =
 
 @contextlib.contextmanager
 def same_dropout(tagger: nn.Module, seed: int) -> Iterator[None]:
-    """Within it dropout draws the same masks for the same seed, and outside its stream is where it was."""
+    """Context in which dropout draws the same masks for the same seed. The outer random stream is restored."""
     gpus = sorted({parameter.device.index or 0 for parameter in tagger.parameters() if parameter.device.type == "cuda"})
     with torch.random.fork_rng(devices=gpus):
         # not `torch.manual_seed`, which asks all kinds of devices, and writes the stack down for those that are not there

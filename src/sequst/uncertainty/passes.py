@@ -42,10 +42,10 @@ def mc_passes(tagger: Tagger, forward: Forward, batch: Batch, passes: int, seed:
 
 
 def require_layers(tagger: Tagger, last_layers: int) -> None:
-    """An error where the encoder has not so many layers, or none that are known."""
+    """Raise an error if the encoder does not have that many known layers."""
     known = Layers.of(tagger.encoder)
     if last_layers and known is None:
-        raise UsageError(f"{last_layers} last layers: encoders like BERT, RoBERTa and MPNet alone have known ones; use 0")
+        raise UsageError(f"{last_layers} last layers: only encoders like BERT, RoBERTa and MPNet have them; use 0")
     if known is not None and not 0 <= last_layers <= len(known.layers):
         raise UsageError(f"{last_layers} last layers: the encoder has {len(known.layers)}; use no more, or 0, for all")
 

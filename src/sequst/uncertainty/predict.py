@@ -1,4 +1,4 @@
-"""Predictions that say how sure they are: tags as ever, with the beliefs of MC dropout beside them."""
+"""Predictions with the uncertainties of MC dropout."""
 
 from __future__ import annotations
 

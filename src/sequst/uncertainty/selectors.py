@@ -1,4 +1,4 @@
-"""Which pseudo-labelled words a student learns: from beliefs to a weight for every word (Eq. 7 and 8).
+"""Selectors: from beliefs to the weight of each pseudo-labelled word (Eq. 7 and 8).
 
 To add a selector: write the class, a line in `selector_of`, and its name in the settings.
 """
@@ -20,7 +20,7 @@ Scores = Literal["both", "confidence", "certainty"]
 
 class Selector(Protocol):
     looks_at_beliefs: ClassVar[bool]
-    """Whether it needs MC dropout; else labels are all it is given."""
+    """Whether it needs MC dropout."""
 
     def select(self, beliefs: Beliefs, rng: np.random.Generator) -> NDArray[np.float64]:
         """(N,): how much the loss of every word counts; 0 = the word is not learnt. All that is drawn comes from `rng`."""

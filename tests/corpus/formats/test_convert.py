@@ -397,7 +397,7 @@ def test_the_input_is_not_written_over(tmp_path: Path, write: Write) -> None:
     path = write("a.jsonl", '{"words": ["Hi"], "tags": ["O"]}')
     (tmp_path / "b.jsonl").symlink_to(path)
     for target in (path, tmp_path / "b.jsonl"):
-        with pytest.raises(UsageError, match="is among what is read"):
+        with pytest.raises(UsageError, match="is also an input"):
             convert(path, target)
     assert path.read_text() == '{"words": ["Hi"], "tags": ["O"]}'
 
@@ -408,7 +408,7 @@ def test_no_part_of_the_input_is_written_over(tmp_path: Path) -> None:
     (folder / "d.txt").write_text("In Oslo\n")
     (folder / "d.ann").write_text("T1\tLOC 3 7\tOslo\n")
     for source, target in ((folder / "d.ann", folder / "d.txt"), (folder, folder / "d.txt"), (folder, folder / "d.ann")):
-        with pytest.raises(UsageError, match="is among what is read"):
+        with pytest.raises(UsageError, match="is also an input"):
             convert(source, target, to="conll", on_conflict="drop")
     convert(folder, folder / "new.conll")  # beside it there is room
     assert (folder / "d.txt").read_text() == "In Oslo\n"
@@ -566,7 +566,7 @@ def test_a_nul_is_no_text(tmp_path: Path, format: str) -> None:
 
 @pytest.mark.parametrize("word", ["a\0", "a\tb", "a\n"])
 def test_what_cannot_stand_in_a_column_file_is_not_written(tmp_path: Path, word: str) -> None:
-    with pytest.raises(SequstError, match=r"o\.conll: sentence 2: the word 'a.* cannot stand in a column file"):
+    with pytest.raises(SequstError, match=r"o\.conll: sentence 2: the word 'a.* cannot be written to a column file"):
         write_conll(tmp_path / "o.conll", [Sentence(("Hi",), ("O",)), Sentence(("Hi", word), ("O", "O"))])
     assert list(tmp_path.iterdir()) == []
 

@@ -233,7 +233,7 @@ def test_what_an_export_cannot_do_is_said(
     (tmp_path / "in.txt").write_text("We play\n")
     for flags, message in (
         (["--uncertainty"], "uncertainty: {0} is an export, which has no dropout"),
-        (["--last-layers", 1], "--last-layers is of MC dropout"),
+        (["--last-layers", 1], "--last-layers needs --uncertainty"),
         (["--device", "cuda"], "device cuda: {0} is an export"),
         (["--precision", "bf16"], "precision bf16: {0} is an export"),
     ):
@@ -251,8 +251,8 @@ def test_what_an_export_cannot_do_is_said(
     [
         ("model.onnx", "no graph", "cannot load .*model.onnx"),
         ("tokenizer.json", "{}", "cannot load the model in"),
-        ("sequst.json", '{"labels": ["O"]}', "not what sequst writes .KeyError: 'head'"),
-        ("sequst.json", "[]", "not what sequst writes"),
+        ("sequst.json", '{"labels": ["O"]}', "damaged or not written by sequst .KeyError: 'head'"),
+        ("sequst.json", "[]", "damaged or not written by sequst"),
         ("transitions.safetensors", "", "cannot load the model in"),
     ],
 )

@@ -260,7 +260,7 @@ def test_layers_that_are_not_there(passes: tuple[Tagger, Batch]) -> None:
         with pytest.raises(UsageError, match=f"{last} last layers: the encoder has 2"):
             form_beliefs(tagger, generate().test[:2], 2, 1, last_layers=last)
     bilstm = Tagger.from_encoder("bilstm", ["O"], text=[["a"]])
-    with pytest.raises(UsageError, match="1 last layers: encoders like BERT"):
+    with pytest.raises(UsageError, match="1 last layers: only encoders like BERT"):
         form_beliefs(bilstm, generate().test[:2], 2, 1, last_layers=1)
 
 

@@ -90,7 +90,7 @@ def conll_block(words: Sequence[str], tags: Sequence[str] | None) -> str:
         return ""
     if SEPARATORS.search("".join(words)):
         word = next(word for word in words if SEPARATORS.search(word))
-        raise SequstError(f"the word {shorten(word)} cannot stand in a column file: it has a tab, a line end or NUL in it")
+        raise SequstError(f"the word {shorten(word)} cannot be written to a column file: it contains a tab, a line end or NUL")
     if tags is None and any(" " in word for word in words):
         raise SequstError("a word with a space in it cannot be told from two columns; write JSON lines instead")
     rows = words if tags is None else [f"{word}\t{tag}" for word, tag in zip(words, tags, strict=True)]
@@ -102,7 +102,7 @@ def write_conll(path: str | Path, sentences: Iterable[Sentence]) -> None:
         for number, sentence in enumerate(sentences, 1):
             try:
                 if DOCUMENT_START in sentence.words:
-                    raise SequstError(f"the word {DOCUMENT_START} is what stands between documents in a column file")
+                    raise SequstError(f"the word {DOCUMENT_START} separates documents in a column file, so it cannot be a word")
                 file.write(conll_block(sentence.words, sentence.tags))
             except SequstError as error:
                 raise SequstError(f"{path}: sentence {number}: {error}; nothing was written") from None

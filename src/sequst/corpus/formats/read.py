@@ -68,8 +68,7 @@ def read_file(
     if how.format == "text" and tag_use == "required" and sentences and not problems:
         raise SequstError(
             f"{source.name} has no tags: it was read as {how}.\n"
-            "Words with tags are needed, in columns or JSON lines. If that is what it has, name its format, conll or jsonl: "
-            "--help says with which flag"
+            "Words with tags are needed. If it has them, set its format to conll or jsonl; --help names the flag"
         )
     if scheme not in (None, "IOB2"):
         notes.append(f"{source.name}: tags turned from {scheme} into IOB2")

@@ -47,8 +47,7 @@ class _Scores(nn.Module):
 
 
 def export(tagger: Tagger, folder: str | Path) -> None:
-    """Write the folder whole or not at all, in place of an earlier export; the graph is run and compared with the tagger before
-    it is kept."""
+    """Write the folder, in place of an earlier export. The graph is compared with the tagger before it is kept."""
     needed("onnxruntime", "onnx")
     needed("onnx", "onnx")
     encoder, splitter = tagger.encoder, tagger.splitter
@@ -109,12 +108,12 @@ def _write_graph(tagger: Tagger, path: Path) -> None:
             )
     except Exception as error:  # what a graph cannot hold comes out in many ways
         reason = " ".join(str(error).split())[:300]
-        raise SequstError(f"this model cannot be made a graph of ONNX ({type(error).__name__}: {reason})") from error
+        raise SequstError(f"this model cannot be exported to ONNX ({type(error).__name__}: {reason})") from error
 
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Without warnings of torch and onnxruntime, which are about their own affairs."""
+    """Context without warnings of torch and onnxruntime."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -32,7 +32,7 @@ def is_exported(folder: str | Path) -> bool:
 
 @dataclass(frozen=True)
 class Facts:
-    """What sequst.json says."""
+    """The contents of sequst.json."""
 
     labels: Sequence[str]
     head: str
@@ -70,7 +70,7 @@ class Facts:
             )
         except (KeyError, TypeError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}"
-            raise SequstError(f"{path}: not what sequst writes ({reason}); export the model again") from None
+            raise SequstError(f"{path}: damaged or not written by sequst ({reason}); export the model again") from None
         if facts.transitions != there:
             way = "is missing" if facts.transitions else "does not belong there"
             raise SequstError(f"cannot load the model in {folder}: its {TRANSITIONS} {way}; export it again")

@@ -1,4 +1,4 @@
-"""An exported tagger: the predictions of the one it was made from, by onnxruntime, on the CPU, without torch."""
+"""An exported tagger: the same predictions by onnxruntime, on the CPU, without torch."""
 
 from __future__ import annotations
 

@@ -43,6 +43,6 @@ def _tried(name: str, device: torch.device, *given: Any) -> ModuleType | None:
         with torch.cuda.device(device):
             kernels.try_out(device, *given)
     except Exception as error:  # a compiler may fail in any way
-        log.warning("the %s kernels do not run, and slower paths are taken (%s: %s)", name, type(error).__name__, error)
+        log.warning("the %s kernels do not run, so slower paths are used (%s: %s)", name, type(error).__name__, error)
         return None
     return kernels

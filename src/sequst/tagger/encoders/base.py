@@ -1,4 +1,4 @@
-"""What a tagger asks of its encoder: words in, a state of every word out."""
+"""The interface of an encoder: words in, a hidden state of each word out."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Encoder(nn.Module):
 
     kind: str
     width: int
-    """H, the size of a word's state."""
+    """H, the size of a hidden state."""
     dropout: float
-    """The rate that the head drops states at."""
+    """Dropout rate of the head."""
     pad_id: int
-    """What input ids are padded with."""
+    """Input id of padding."""
     mask_id: int
-    """The input id that stands for a word which is not to be seen."""
+    """Input id of a hidden word."""
     fused: FusedEncoder | None = None
     """A faster forward for training, within its context; it has first derivatives alone."""
 
     def splitter(self, max_length: int, overlap: int) -> Splitter:
-        """What cuts sentences into windows that this encoder reads."""
+        """The splitter that makes windows for this encoder."""
         raise NotImplementedError
 
     def embeddings(self, batch: Batch) -> Tensor:

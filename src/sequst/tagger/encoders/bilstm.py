@@ -30,7 +30,7 @@ from sequst.tagger.windows import Splitter
 
 WEIGHTS, VOCABULARY = "model.safetensors", "vocabulary.json"
 LARGEST, MOST_LAYERS = 100_000, 100
-"""Sizes beyond which no saved BiLSTM is believed."""
+"""Upper bounds for the sizes of a saved BiLSTM."""
 _WINDOW = 3
 """Characters that the convolution looks at together."""
 
@@ -67,7 +67,7 @@ class BiLstm(Encoder):
 
     @classmethod
     def new(cls, text: Iterable[Sequence[str]], shape: BiLstmShape, seed: int) -> BiLstm:
-        """One that has learnt nothing yet, with the words and characters of the text."""
+        """An untrained BiLSTM, with the words and characters of the text."""
         vectors = load_vectors(shape.vectors) if shape.vectors else None
         vocabulary = Vocabulary.of(text, vectors.words if vectors is not None else ())
         with torch.random.fork_rng(devices=[]):
@@ -157,8 +157,8 @@ def _read_shape(path: Path) -> BiLstmShape:
     found: Any = read_json(path)
     expected = {item.name: type(item.default) for item in dataclasses.fields(BiLstmShape)}
     if not isinstance(found, dict) or {name: type(value) for name, value in found.items()} != expected:
-        raise SequstError(f"{path}: not what sequst writes; expected {', '.join(expected)}")
+        raise SequstError(f"{path}: damaged or not written by sequst; expected {', '.join(expected)}")
     sizes = [value for value in found.values() if isinstance(value, int)]
     if not (all(0 < size <= LARGEST for size in sizes) and found["layers"] <= MOST_LAYERS and 0 <= found["dropout"] < 1):
-        raise SequstError(f"{path}: not what sequst writes; a size or the dropout is out of range")
+        raise SequstError(f"{path}: damaged or not written by sequst; a size or the dropout is out of range")
     return BiLstmShape(**found)

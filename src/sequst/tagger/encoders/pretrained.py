@@ -1,4 +1,4 @@
-"""Pretrained encoders: which name means which weights, and loading them without surprises.
+"""Load pretrained encoders by name.
 
 A name is `minilm`, a local folder, or a model of the Hugging Face hub. `minilm` (all-MiniLM-L6-v2) is taken from the installed
 weights package, after a hash check, and otherwise from the hub.
@@ -29,9 +29,7 @@ _SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 def resolve(name: str) -> str:
     """The local folder or hub name that holds the encoder."""
     if (Path(name) / "bilstm.json").is_file():
-        raise UsageError(
-            f"the encoder {name!r} is a trained BiLSTM: it can tag, and not be trained again; use --encoder bilstm"
-        )
+        raise UsageError(f"the encoder {name!r} is a trained BiLSTM: it cannot be trained further; use --encoder bilstm")
     if name != MINILM:
         return name
     folder = _minilm_folder()
@@ -48,7 +46,7 @@ def _minilm_folder() -> Path | None:
 
 
 def package_folder(module: str) -> Path | None:
-    """Where an installed package lies."""
+    """Folder of an installed package."""
     spec = importlib.util.find_spec(module)
     places = None if spec is None else spec.submodule_search_locations
     return Path(places[0]) if places else None
@@ -61,7 +59,7 @@ def _verify_once(weights: Path, changed: int) -> None:
 
 
 def verify(file: Path, sha256: str, requirement: str, options: str = "") -> None:
-    """An error where a file is not what the installed package has."""
+    """Raise an error if a file does not have the expected hash."""
     with file.open("rb") as opened:
         found = hashlib.file_digest(opened, "sha256").hexdigest()
     if found != sha256:
@@ -73,7 +71,7 @@ def verify(file: Path, sha256: str, requirement: str, options: str = "") -> None
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """transformers without its reports and bars, which are about its own affairs; both are as before afterwards."""
+    """Context without transformers' reports and progress bars."""
     level, bars = transformers.logging.get_verbosity(), transformers.logging.is_progress_bar_enabled()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
@@ -87,7 +85,7 @@ def quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def loading(what: str, fix: str = "") -> Iterator[None]:
-    """Keep transformers quiet, and turn its many ways to fail at loading into one message with the way out."""
+    """Context that keeps transformers quiet and turns its loading errors into one message with advice."""
     try:
         with quiet():
             yield

@@ -1,4 +1,4 @@
-"""The shape of a BiLSTM, which no checkpoint gives. Knows no torch, so that settings can hold it."""
+"""The shape of a BiLSTM. Needs no torch, so settings can import it."""
 
 from __future__ import annotations
 

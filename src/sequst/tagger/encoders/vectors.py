@@ -22,7 +22,7 @@ _SHA256 = {
     "glove_6B_index.parquet": "02fd68e35358e9c8f75300bf0aec89c92de00bb446f1298c0e5de65f5f0e1e39",
 }
 LARGEST = 1e4
-"""Numbers of word vectors are of the order of 1; this is no vector any more."""
+"""Largest number allowed in a word vector; real ones are of the order of 1."""
 
 
 class Vectors(NamedTuple):

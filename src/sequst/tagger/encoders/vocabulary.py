@@ -51,9 +51,9 @@ class Vocabulary:
     def load(cls, path: Path) -> Vocabulary:
         found: Any = read_json(path)
         if not isinstance(found, dict) or not all(_is_texts(found.get(name)) for name in ("words", "characters")):
-            raise SequstError(f"{path}: not what sequst writes; expected two lists of texts, words and characters")
+            raise SequstError(f"{path}: damaged or not written by sequst; expected two lists of texts, words and characters")
         if any(len(character) != 1 for character in found["characters"]):
-            raise SequstError(f"{path}: not what sequst writes; its characters must be single ones")
+            raise SequstError(f"{path}: damaged or not written by sequst; its characters must be single ones")
         return cls(found["words"], found["characters"])
 
 

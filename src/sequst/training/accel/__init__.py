@@ -1,1 +1,1 @@
-"""What exists in training for speed alone: CUDA graphs and a fused AdamW."""
+"""Fast paths of training: CUDA graphs and a fused AdamW."""

@@ -128,7 +128,7 @@ def _update(
 
 
 class FusedAdamW:
-    """The step of an AdamW whose state is there; it stays the optimizer's, to be saved and gone on with."""
+    """The step of an existing AdamW. The state remains the optimizer's."""
 
     def __init__(self, optimizer: torch.optim.Optimizer, copies: Mapping[Tensor, Tensor], max_norm: float) -> None:
         """`copies` in bf16 or fp32 are kept of some weights. Rates are tensors on the device of the weights."""
@@ -156,7 +156,7 @@ class FusedAdamW:
         self._cut(device)
 
     def _cut(self, device: torch.device) -> None:
-        """Cut every weight into the pieces that the programs take."""
+        """Cut every weight into pieces, one for each program."""
         sizes = [weight.numel() for weight in self.weights]
         self._sizes = torch.tensor(sizes, device=device)
         pieces = [(owner, begin) for owner, size in enumerate(sizes) for begin in range(0, size, PIECE)]
@@ -172,7 +172,7 @@ class FusedAdamW:
 
     @property
     def fits(self) -> bool:
-        """Whether weights and copies are as the kernels take them."""
+        """Whether the kernels support these weights and copies."""
         copied = torch.bfloat16 if self._half else torch.float32
         return all(map(_fits, (*self.weights, *self._firsts, *self._seconds))) and all(
             copy is None or _fits(copy, copied) for copy in self._copies
@@ -190,7 +190,7 @@ class FusedAdamW:
         return _addresses(found) if all(each is None or _fits(each) for each in found) else None
 
     def __call__(self, table: Tensor) -> Tensor:
-        """Take a step, with the gradients at these addresses; gives the norm that they had."""
+        """Take a step with the gradients at these addresses; returns their norm."""
         told = torch.empty(2, device=table.device)
         weights, firsts, seconds, copies, rates = self._tables
         count, pieces = len(self.weights), len(self._owners)

@@ -70,7 +70,7 @@ class RecordedSteps(Steps):
                 raise
             except RuntimeError as error:
                 torch.cuda.synchronize()  # an error that is not the recording's own comes again
-                log.warning("training goes on without CUDA graphs: %s", str(error).splitlines()[0])
+                log.warning("training continues without CUDA graphs: %s", str(error).splitlines()[0])
                 self._works = False
                 self._recorded.clear()
                 self._optimizer.zero_grad(set_to_none=True)  # what a recording left there was never computed
@@ -153,10 +153,10 @@ class RecordedSteps(Steps):
 
 @functools.cache
 def _stream(device: torch.device) -> torch.cuda.Stream:
-    """What steps are recorded on: one for all phases, for libraries set memory aside for every stream that they see."""
+    """The stream that steps are recorded on. One for all phases: libraries reserve memory for every stream."""
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
 def rounded(length: int) -> int:
-    """A length to pad to, of few: to record a step takes as long as ten of them, and padding hardly any time."""
+    """The length to pad to, one of a few: recording a step takes as long as ten steps, padding hardly any time."""
     return next((bound for bound in (16, 24, 32, 48) if length <= bound), -(-length // 64) * 64)

@@ -1,1 +1,1 @@
-"""The page that a run ends with: how it went, what the tagger can do and what it does not know."""
+"""The report of a run: curves, scores, calibration and pseudo-labels as one page."""

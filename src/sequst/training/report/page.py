@@ -1,4 +1,4 @@
-"""From a run to its page, report.html: gather what there is to show, and fill the template."""
+"""Write report.html: collect the figures of a run and fill the template."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MOST = 0.95
 
 
 def write_report(run: Run, summary: Mapping[str, Any], dev: Evaluation | None, test: Evaluation | None) -> None:
-    """RUN/report.html, whole or not at all: one file that needs no other and no network."""
+    """Write RUN/report.html, a page that needs no other file and no network."""
     metrics = run.directory.metrics()
     scored, scored_on = (test, "test set") if test is not None else (dev, "dev set")
     page = template("sequst.training.report", ".", "report.html").render(
@@ -74,7 +74,7 @@ ROUND_COLUMNS = {
     "entity_error": "error of entity words %",
     "selected_entity_error": "of selected entity words",
 }
-"""What a round's line says, in words."""
+"""Column headings of the table of rounds."""
 
 
 def template(package: str, folder: str, name: str) -> jinja2.Template:
