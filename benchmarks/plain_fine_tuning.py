@@ -1,10 +1,10 @@
 """Fine-tuning as people do it: AutoModelForTokenClassification and the Trainer of transformers, without sequst.
 
 python benchmarks/plain_fine_tuning.py --encoder FOLDER/mpnet --output runs.jsonl [--datasets snips,conll03] [--seeds 12,21]
-    [--rate 1e-4] [--steps 600] [--batch 16] [--device cpu|cuda]
+    [--rate 1e-4] [--steps 600] [--batch 8] [--device cpu|cuda]
 
 Splits and test sets are those of `sequst experiment run`, and F1 is computed as there. The first sub-word of a word carries its
-label. The rate rises for a tenth of the steps and falls to 0; weight decay is 0.01; the last weights are scored. Each run is a
+label. Steps and batch size are those of fine-tuning with sequst. The rate rises for a tenth of the steps and falls to 0; weight decay is 0.01; the last weights are scored. Each run is a
 line of `--output`; a run whose line is there is skipped. SEQUST_DATA names the folder of the benchmarks.
 """
 
@@ -83,7 +83,7 @@ def one_run(options: Any, dataset: str, seed: int) -> tuple[Counts, float, str]:
     labels = labels_of(split.labeled)
     set_seed(seed)
     tokenizer = AutoTokenizer.from_pretrained(options.encoder, add_prefix_space=True)
-    model = AutoModelForTokenClassification.from_pretrained(options.encoder, num_labels=len(labels))
+    model = AutoModelForTokenClassification.from_pretrained(options.encoder, num_labels=len(labels), dtype=torch.float32)
     bf16 = has_bf16(torch.device(options.device))
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(
@@ -105,7 +105,7 @@ def one_run(options: Any, dataset: str, seed: int) -> tuple[Counts, float, str]:
 
 def main() -> None:
     parser = common.parser(
-        __doc__, encoder="minilm", output="runs.jsonl", datasets=SETS, seeds="12,21,42,87,100", rate=1e-4, steps=600, batch=16
+        __doc__, encoder="minilm", output="runs.jsonl", datasets=SETS, seeds="12,21,42,87,100", rate=1e-4, steps=600, batch=8
     )
     options = parser.parse_args()
     path = Path(options.output)
