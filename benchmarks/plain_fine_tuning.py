@@ -4,8 +4,9 @@ python benchmarks/plain_fine_tuning.py --encoder FOLDER/mpnet --output runs.json
     [--rate 1e-4] [--steps 600] [--batch 8] [--device cpu|cuda]
 
 Splits and test sets are those of `sequst experiment run`, and F1 is computed as there. The first sub-word of a word carries its
-label. Steps and batch size are those of fine-tuning with sequst. The rate rises for a tenth of the steps and falls to 0; weight decay is 0.01; the last weights are scored. Each run is a
-line of `--output`; a run whose line is there is skipped. SEQUST_DATA names the folder of the benchmarks.
+label. Steps and batch size are those of fine-tuning with sequst. The rate rises for a tenth of the steps and falls to 0; weight
+decay is 0.01; the last weights are scored. Each run is a line of `--output`; a run whose line is there is skipped. SEQUST_DATA
+names the folder of the benchmarks.
 """
 
 from __future__ import annotations

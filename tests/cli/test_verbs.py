@@ -75,7 +75,7 @@ def test_predict_with_uncertainty(model: Path, write: Write, sequst: Cli) -> Non
     for flag in ("--passes", "--last-layers"):
         done = sequst("predict", model, path, flag, 1)
         assert (done.returncode, done.stdout) == (2, "")
-        assert f"{flag} is of MC dropout, which --uncertainty asks for" in done.stderr
+        assert f"{flag} needs --uncertainty" in done.stderr
 
 
 def test_predict_for_an_annotation_tool(model: Path, write: Write, tmp_path: Path, sequst: Cli) -> None:

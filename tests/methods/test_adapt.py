@@ -67,7 +67,7 @@ def test_an_encoder_without_a_mask_token_does_not_read(
     monkeypatch.setattr(transformers.PreTrainedTokenizerBase, "mask_token_id", None, raising=False)
     notes: list[str] = []
     progress = Progress()
-    progress.note = notes.append  # type: ignore[method-assign]
+    progress.note = lambda message, detail=False: notes.append(message)  # type: ignore[method-assign]
     result = run(split, tiny_encoder, tmp_path / "run", "sst", adapt=True, max_rounds=1, progress=progress)
     assert f"the encoder {tiny_encoder} has no mask token, so it is not adapted to the text" in notes
     assert not [line for line in metrics(result.path) if line["phase"] == "adaptation"]
@@ -76,7 +76,7 @@ def test_an_encoder_without_a_mask_token_does_not_read(
 def test_what_cannot_hide_words_does_not_read(split: Split, tmp_path: Path) -> None:
     notes: list[str] = []
     progress = Progress()
-    progress.note = notes.append  # type: ignore[method-assign]
+    progress.note = lambda message, detail=False: notes.append(message)  # type: ignore[method-assign]
     run(split, "bilstm", tmp_path / "run", "sst", adapt=True, max_rounds=1, keep_rounds=True, progress=progress)
     assert not any("mask token" in note for note in notes)  # it begins with no weights that could have read anything
     assert not list((tmp_path / "run").rglob("adaptation"))

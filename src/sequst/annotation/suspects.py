@@ -48,7 +48,7 @@ def judge(sentences: Sequence[Sentence], folds: int, settings: Settings, progres
     if settings.method == AUTO:
         settings = dataclasses.replace(settings, method="finetune")
     if find_method(settings.method).unlabeled:
-        raise UsageError(f"method {settings.method} learns from unlabelled text, and there is none here; use finetune")
+        raise UsageError(f"method {settings.method} needs unlabelled text, and there is none here; use finetune")
     fold_numbers = fold_of(sentences, folds, derive(settings.seed, "folds"))
     _require_entities(sentences, fold_numbers, progress)
     judged: list[HeldOutPrediction] = []

@@ -22,6 +22,6 @@ def open_stream(path: str, format: str, word_column: int | None) -> tuple[Input,
     """What `sequst.corpus.formats.read.stream` takes: the opened file, and how to read it."""
     source = open_input(path, format=format)
     how = guess(source, format, word_column)
-    if how.reason != "as told":
+    if how.by_content:
         note(f"{source.name}: read as {how}")
     return source, how

@@ -33,6 +33,11 @@ class Guess(NamedTuple):
     layout: Layout
     reason: str
 
+    @property
+    def by_content(self) -> bool:
+        """Whether the content of the file decided, so that the user should see it."""
+        return not re.fullmatch(r"as told|by its extension \S+", self.reason)
+
     def __str__(self) -> str:
         columns = f" (word in column {self.layout.word}, tag in column {self.layout.tag})" if self.format == "conll" else ""
         return f"{self.format}{columns}, {self.reason}"

@@ -58,7 +58,7 @@ def read_file(
         raise UsageError(f"--on-conflict {on_conflict}: {nearest(on_conflict, POLICIES)}")
     source = open_input(path, name, format)
     how = guess(source, format, word_column, tag_column)
-    notes = [] if how.reason == "as told" else [f"{source.name}: read as {how}"]
+    notes = [f"{source.name}: read as {how}"] if how.by_content else []
     misfits: list[Misfit] = []
     request = Request(source, how.layout, tag_use, remark=notes.append, policy=on_conflict, lost=misfits.append)
     sentences, scheme, problems = _read_tagged(how.format, request)
