@@ -28,11 +28,11 @@ def test_what_is_known_is_told() -> None:
     calibration = {"temperature": 1.5, "slope": 0.8, "intercept": -0.25, "entities": 77}
     more = {"test": test, "history": history, "calibration": calibration, "valid": True, "command": "sequst train --seed 1"}
     card = model_card(["x"], {**FACTS, **more, "capitals": {"O": [0.5]}})
-    assert "F1 66.67 (95 % of draws of as many sentences: 60.0 to 71.0), of 9 sentences." in card
+    assert "F1 66.67 (95 % bootstrap interval 60.0 to 71.0), of 9 sentences." in card
     assert "calibration error of entities is 2.5 %" in card
     assert "| x | 50.0 | 100.0 | 66.7 |\n| all | 50.0 | 100.0 | 66.7 |" in card
     assert "| 0 |  | 60.0 |  |\n| 1 | 61.0 | 62.5 | 50.0 |" in card
-    assert "Scores are divided by 1.50" in card
+    assert "scores are divided by 1.50" in card
     assert "77 entities were found" in card
     assert "tags that IOB2 allows" in card
     assert "The encoder does not see capitals, so sequst also weighs how a word is written" in card

@@ -130,7 +130,7 @@ def test_saved_and_loaded(head: str, vectors: bool, write: Callable[..., Path], 
     )
     again = Tagger.load(tmp_path / "model")
     assert again.predict(TEXT) == tagger.predict(TEXT)
-    assert "sequst alone loads" in (tmp_path / "model" / "README.md").read_text()
+    assert "only sequst loads" in (tmp_path / "model" / "README.md").read_text()
 
 
 def damaged(folder: Path, name: str) -> None:

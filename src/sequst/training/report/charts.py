@@ -13,7 +13,7 @@ from sequst.calibration.reliability import Bin
 WIDTH, HEIGHT = 460.0, 250.0
 COLOURS = 6
 """How many the style sheet has."""
-_LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, 14.0, 12.0, 38.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, 14.0, 28.0, 38.0
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,7 @@ def _frame(axes: _Axes, x_ticks: Sequence[float], y_ticks: Sequence[float], x_na
         x, _ = axes.at(value, axes.y[0])
         marks.append(_text("middle", x, HEIGHT - _BOTTOM + 16, _number(value)))
     marks.append(_text("middle", (_LEFT + WIDTH - _RIGHT) / 2, HEIGHT - 4, x_name))
-    turned = '<text text-anchor="middle" transform="translate(11 {:.1f}) rotate(-90)">{}</text>'
-    marks.append(Markup(turned).format((HEIGHT - _BOTTOM + _TOP) / 2, y_name))
+    marks.append(_text("start", 2, 13, y_name))
     return Markup("").join(marks)
 
 

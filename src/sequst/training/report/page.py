@@ -100,19 +100,18 @@ def _charts(history: Sequence[Mapping[str, Any]], metrics: Sequence[Mapping[str,
         Chart(
             "Dev F1 over the rounds",
             rounds("dev F1", teacher_f1="teacher", student_f1="student"),
-            "Round 0 is the best of the first teachers, which have seen no pseudo-label. A round's teacher is its student, "
-            "re-tuned on the labelled sentences.",
+            "Round 0 is the first teacher. The teacher of a later round is its student, re-tuned on the labelled sentences.",
         ),
         Chart(
             "Pseudo-label error over the rounds",
             rounds("%", error="all words", selected_error="selected words", entity_error="entity words",
                    selected_entity_error="selected entity words"),
-            "Known only because the unlabelled file carries tags; training has not seen them. Entity words are those that the "
-            "teacher labels as an entity, and selected ones count as much as they weigh.",
+            "Known because the unlabelled file has tags, which training does not see. Entity words are those that the teacher "
+            "labels as an entity. Selected words are weighted.",
         ),
         Chart("Dev F1 while training", line_chart(list(_by_phase(phases, "dev_f1")), "step", "dev F1"), ""),
         Chart("Loss while training", line_chart(list(_by_phase(phases, "loss")), "step", "loss"),
-              "The losses of student and teacher are different functions of different words; compare a phase with itself."),
+              "Losses of student and teacher are not comparable: they are different functions."),
     ]  # fmt: skip
     return [chart for chart in found if chart.drawing]
 
