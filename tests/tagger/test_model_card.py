@@ -17,7 +17,7 @@ def test_what_is_not_known_is_left_out() -> None:
     assert card.startswith("---\nlibrary_name: transformers\n")
     assert "Entity types: x." in card
     assert "| max length | 64 |" in card
-    for absent in ("## On the test set", "## Rounds", "## Confidences", "## Made by", "IOB2 allows", "capitals", "None"):
+    for absent in ("## On the test set", "## Rounds", "## Confidences", "## Command", "IOB2 allows", "capital", "None"):
         assert absent not in card
 
 
@@ -34,8 +34,8 @@ def test_what_is_known_is_told() -> None:
     assert "| 0 |  | 60.0 |  |\n| 1 | 61.0 | 62.5 | 50.0 |" in card
     assert "scores are divided by 1.50" in card
     assert "77 entities were found" in card
-    assert "tags that IOB2 allows" in card
-    assert "The encoder does not see capitals, so sequst also weighs how a word is written" in card
+    assert "the best path that IOB2 allows" in card
+    assert "sequst adds a capitalisation prior" in card
     assert "| capitals |" not in card
     assert "```sh\nsequst train --seed 1\n```" in card
     assert "from Python" not in model_card(["x"], {**FACTS, "command": "from Python"})
