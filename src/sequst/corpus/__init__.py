@@ -1,1 +1,1 @@
-"""What people bring: sentences and tags. Reads, checks, samples, writes. Knows no model."""
+"""Sentences and tags: reading, checking, sampling, writing. Imports no torch."""

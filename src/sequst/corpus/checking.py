@@ -1,4 +1,4 @@
-"""What to know of a corpus before an hour of training: malformed rows, thin types, odd spans, duplicates, overlap."""
+"""Check a corpus before training: malformed rows, rare types, odd spans, duplicates, overlap."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sequst.files import atomic_folder
 
 Level = Literal["error", "warning", "note"]
 ROLES = ("test", "dev", "labeled", "unlabeled")
-"""From the most protected file to the least: a sentence in two files is dropped from the later one."""
+"""Roles in order of protection: a sentence in two files is dropped from the later one."""
 
 FEW_MENTIONS = 5
 LONG_SPAN = 10
@@ -26,7 +26,7 @@ EXAMPLES = 3
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to know. Training may start where no finding is an error."""
+    """A finding. Training may start if none is an error."""
 
     level: Level
     kind: str
@@ -34,7 +34,7 @@ class Finding:
 
 
 def check(readings: Mapping[str, Reading]) -> list[Finding]:
-    """Everything found in the files, by role (`labeled`, `unlabeled`, `dev`, `test`)."""
+    """All findings in the files, by role (`labeled`, `unlabeled`, `dev`, `test`)."""
     findings: list[Finding] = []
     for role, reading in readings.items():
         findings += [Finding("note", "reading", note) for note in reading.notes]
@@ -60,7 +60,7 @@ def _check_size(role: str, reading: Reading) -> Iterator[Finding]:
 
 
 def _check_mentions(reading: Reading) -> Iterator[Finding]:
-    """Whether there is enough to learn from."""
+    """Findings on the number of entities."""
     name, mentions = reading.name, count_types(reading.sentences).mentions
     if not mentions:
         yield Finding("error", "no-entity", f"{name}: no entity: every tag is O")
@@ -72,7 +72,7 @@ def _check_mentions(reading: Reading) -> Iterator[Finding]:
 
 
 def _check_spans(reading: Reading) -> Iterator[Finding]:
-    """Entities that are often mistakes: very long ones and ones without a letter or digit."""
+    """Findings on entities that are often mistakes: very long ones, and ones without a letter or digit."""
     long: list[str] = []
     empty: list[str] = []
     for sentence in reading.sentences:
@@ -154,7 +154,7 @@ def without_overlap(readings: Mapping[str, Reading]) -> tuple[dict[str, Reading]
 
 
 def write_readings(readings: Mapping[str, Reading], folder: Path) -> None:
-    """Write ROLE.jsonl for every file, all or none."""
+    """Write ROLE.jsonl for every file, or none."""
     with atomic_folder(folder) as temporary:
         for role, reading in readings.items():
             write_jsonl(temporary / f"{role}.jsonl", reading.sentences)

@@ -1,4 +1,4 @@
-"""How much there is of what."""
+"""Counts of words, mentions and types."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from sequst.corpus.tags import spans
 
 
 class TypeCounts(NamedTuple):
-    """Of every entity type, its mentions and the sentences that have one."""
+    """Mentions of each entity type, and sentences that have one."""
 
     mentions: Counter[str]
     sentences: Counter[str]
 
 
 def mentions_in(sentence: Sentence) -> Counter[str]:
-    """The types of its entities, and how often each is there."""
+    """Counts of the types of its entities."""
     return Counter(span.type for span in spans(sentence.tags or ()))
 
 

@@ -1,4 +1,4 @@
-"""Labelled sentences in folds, so that each can be judged by what was learnt from the others."""
+"""Split labelled sentences into folds."""
 
 from __future__ import annotations
 

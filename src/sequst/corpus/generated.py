@@ -95,7 +95,7 @@ Words = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Generated:
-    """A pool to draw few-shot sets from, and a test set with values and phrasings that the pool does not have."""
+    """A pool for few-shot sets, and a test set with values and phrasings that the pool does not have."""
 
     pool: list[Sentence]
     test: list[Sentence]

@@ -1,4 +1,4 @@
-"""K-shot splits: a few labelled sentences, a dev set of the same kind, and all the rest unlabelled."""
+"""K-shot splits: a few labelled sentences, a dev set of the same kind, and the rest unlabelled."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Split:
     sampler: str
     seed: int
     short: dict[str, str] = field(default_factory=dict)
-    """Types that could not give K to both sets, and what each got."""
+    """Types with too few for both sets, and what each got."""
 
     def summary(self) -> dict[str, Any]:
         how = {"shots": self.shots, "sampler": self.sampler, "seed": self.seed, "short_types": self.short}
@@ -39,7 +39,7 @@ class Split:
         return {"labeled": self.labeled, "dev": self.dev, "unlabeled": self.unlabeled}
 
     def save(self, folder: str | Path) -> None:
-        """labeled.conll, dev.conll, unlabeled.conll and summary.json, all or nothing."""
+        """Write labeled.conll, dev.conll, unlabeled.conll and summary.json, or none of them."""
         with atomic_folder(folder) as temporary:
             for name, sentences in self._parts().items():
                 write_conll(temporary / f"{name}.conll", sentences)

@@ -1,4 +1,4 @@
-"""A sentence as people bring it: words, perhaps tags, and where it came from."""
+"""A sentence: words, tags or none, and its source."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Source:
         return place(self.file, self.line, self.unit)
 
     def problem(self, found: str, expected: str, word: int = 0) -> Problem:
-        """Something malformed here, at a word of the sentence."""
+        """A problem at a word of the sentence."""
         return Problem(self.file, self.line_of(word), found, expected, self.unit)
 
 
@@ -83,7 +83,7 @@ def sentence_from_text(text: str, id: str | int | None = None, source: Source | 
 
 
 def require_text(text: str) -> None:
-    """JSON can escape halves of characters and NUL, which are no text."""
+    """Raise an error for NUL and lone surrogates, which JSON can contain."""
     if "\0" in text:
         raise Malformed(f"a NUL character in {shorten(text)}", "text without it")
     if not text.isascii() and _HALVES.search(text):

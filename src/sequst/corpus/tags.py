@@ -1,4 +1,4 @@
-"""Tags and tag schemes. Inside the house every tag is IOB2; other schemes are turned at the border, here."""
+"""Tags and tag schemes. Tags are IOB2 internally; other schemes are converted here."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Annotated:
     """The marks of each answer; none where nobody has annotated it yet."""
     lost: Sequence[Lost] = ()
     left_out: bool = False
-    """Whether the text is lost too."""
+    """Whether the text is left out as well."""
     called: str = "annotations"
 
     def needs_units(self) -> bool:
@@ -196,7 +196,7 @@ def _in_words(text: str, mark: Mark, offsets: Offsets) -> tuple[Span | None, lis
 
 
 def _share(word: tuple[int, int], start: int, end: int) -> float:
-    """How much of a word lies between two places."""
+    """The number of characters of a word between two positions."""
     return (min(word[1], end) - max(word[0], start)) / (word[1] - word[0])
 
 
@@ -205,7 +205,7 @@ def _named(text: str, mark: Mark) -> str:
 
 
 def words_of(text: str, tokens: Iterable[tuple[int, int]]) -> Offsets:
-    """The tokens of a tool that are more than white space."""
+    """The tokens of a tool, without those of white space."""
     words = tuple(place for place in tokens if text[slice(*place)].strip())
     for start, end in words:
         if SEPARATORS.search(text, start, end):

@@ -53,7 +53,7 @@ def _responses(record: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def task(sentence: Sentence, scores: Sequence[float] | None = None) -> dict[str, Any]:
-    """A record with a response, or with a suggestion where its entities have scores."""
+    """A record with a response, or with a suggestion if its entities have scores."""
     text, marks = marks_of(sentence)
     value = [{"start": mark.start, "end": mark.end, "label": mark.type} for mark in marks]
     suggested: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Column files: a word a line, its fields separated by tabs or spaces, an empty line after each sentence."""
+"""Column files: one word a line, fields separated by tabs or spaces, an empty line after each sentence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sequst.files import atomic_text
 
 DOCUMENT_START = "-DOCSTART-"
 SEPARATORS = re.compile("[\t\r\n\0]")
-"""What no word may hold: a column file could not."""
+"""Characters that a word in a column file cannot contain."""
 
 Row = tuple[int, list[str]]
 
@@ -62,7 +62,7 @@ def blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def _problems(name: str, rows: list[Row], width: int, layout: Layout, tagged: bool) -> Iterator[Problem]:
-    """The rows that cannot be read."""
+    """Problems of malformed rows."""
     word, tag = (index + 1 if index >= 0 else -index for index in (layout.word, layout.tag))
     needed = max(word, tag, 2) if tagged else word
     for number, fields in rows:

@@ -1,4 +1,4 @@
-"""From one format into another. What the other cannot hold is listed, and dropped or changed only where that is asked for."""
+"""Convert between formats. What the target cannot hold is listed, and dropped or changed only on request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sequst.files import require_free, require_writable
 
 @dataclass(frozen=True)
 class Conversion:
-    """What was read, what it was written as, and what of it did not fit."""
+    """The result of a conversion, with what did not fit."""
 
     reading: Reading
     written: Guess
@@ -29,7 +29,7 @@ class Conversion:
 
     @property
     def left_out(self) -> str:
-        """What sentences have and the format has no place for, in words; empty where that is nothing."""
+        """What the format has no place for, in words; empty if nothing."""
         own_cut = [sentence for sentence in self.sentences if not sentence.is_cut_by_rule()]
         given = {
             "ids": any(sentence.id != number for number, sentence in enumerate(self.reading.sentences, 1)),
@@ -71,7 +71,7 @@ def convert(
 
 
 def _require_place(path: Path, format: str, source: Path) -> None:
-    """An error now where the output cannot be put there."""
+    """Raise an error if the output cannot be written there."""
     if path.suffix == ".gz" and format in ("spacy", "datasets", "brat"):
         raise UsageError(f"the output {path}: {format} is not written compressed; name it {path.with_suffix('')}")
     if FORMATS[format].in_folder and path.suffix not in FORMATS[format].endings:
@@ -84,7 +84,7 @@ def _require_place(path: Path, format: str, source: Path) -> None:
 
 
 def _held(sentences: list[Sentence], format: str, path: Path, lost: Callable[[Misfit], None]) -> Iterator[Sentence]:
-    """The sentences as the format can hold them."""
+    """The sentences, changed so that the format can hold them."""
     # in columns, and in one document of BRAT, either every sentence is tagged or none
     together = format == "conll" or (format == "brat" and path.suffix == ".ann")
     some_tagged = together and any(sentence.tags is not None for sentence in sentences)
@@ -101,7 +101,7 @@ def _held(sentences: list[Sentence], format: str, path: Path, lost: Callable[[Mi
 
 
 def _on_a_line(sentence: Sentence, place: Source, text: str, format: str, lost: Callable[[Misfit], None]) -> Sentence:
-    """The sentence as a line of text can hold it."""
+    """The sentence without line breaks."""
     entities = len(spans(sentence.tags or ()))
     if format == "text" and entities:
         what = f"{entities} entit{'ies' if entities > 1 else 'y'}, which plain text cannot hold"

@@ -1,4 +1,4 @@
-"""Which format a file is in: as told, by its extension, or by its content; and the reason, so that a guess can be shown."""
+"""Detect the format of a file: as given, by extension, or by content."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sequst.errors import UsageError, nearest, shorten
 from sequst.inputs import Input, Place
 
 LOOKED_AT = 10_000
-"""Lines that decide whether the tag comes first."""
+"""Number of lines that decide whether the tag comes first."""
 _KEYS = {
     **dict.fromkeys(("answer", "tokens", "_input_hash", "_task_hash"), "prodigy"),
     **dict.fromkeys(LABEL_KEYS, "doccano"),
@@ -54,7 +54,7 @@ def open_input(path: str | Path, name: str | None = None, format: str = "auto") 
 
 
 def guess(source: Input, format: str = "auto", word_column: int | None = None, tag_column: int | None = None) -> Guess:
-    """Decide how to read a file; explicit flags are never overruled."""
+    """Decide how to read a file. Explicit flags are never overruled."""
     _require_format(format)
     chosen, reason = (format, "as told") if format != "auto" else _recognise(source)
     layout = Layout(0 if word_column is None else word_column, -1 if tag_column is None else tag_column)

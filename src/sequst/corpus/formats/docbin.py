@@ -1,4 +1,4 @@
-"""spaCy's DocBin (.spacy): docs of tokens with entities. The tokens are the words, but for those of white space alone."""
+"""spaCy's DocBin (.spacy): docs of tokens with entities. Words are the tokens, without those of white space."""
 
 from __future__ import annotations
 

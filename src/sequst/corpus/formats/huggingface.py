@@ -49,7 +49,7 @@ def read(request: Request) -> Iterator[Sentence]:
 
 
 def _load(request: Request) -> Any:
-    """The dataset; None where there is none to read, which is reported."""
+    """The dataset; None if it cannot be read, which is reported."""
     source, datasets = request.source, needed("datasets", "datasets")
     path, split = place_and_split(source.path)
     name = path.as_posix()

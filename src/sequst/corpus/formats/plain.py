@@ -1,4 +1,4 @@
-"""Plain text: a sentence a line, cut into words by the rule in `words`."""
+"""Plain text: one sentence a line, cut into words by the rule in `words`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a file of any format into sentences with IOB2 tags, every malformed place reported."""
+"""Read a file of any format into sentences with IOB2 tags. Every malformed place is reported."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a file held: its sentences, how it was read, and every place that could not be."""
+    """The sentences of a file, how it was read, and every malformed place."""
 
     name: str
     guess: Guess
     sentences: list[Sentence]
     problems: list[Problem]
     notes: list[str]
-    """What was guessed and decided, for the user to see."""
+    """Notes for the user: what was guessed and decided."""
     misfits: list[Misfit]
-    """What did not fit into tags, where that was allowed, and what was done about it."""
+    """What did not fit into tags, and what was done about it."""
 
     def require(self) -> list[Sentence]:
         """The sentences; an error if any place was malformed or nothing is there."""

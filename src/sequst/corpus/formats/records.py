@@ -1,4 +1,4 @@
-"""What the readers of records share: how records are taken one by one, and values that must be what they should."""
+"""Helpers for readers of records: iteration, and checked values."""
 
 from __future__ import annotations
 

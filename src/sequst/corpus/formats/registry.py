@@ -1,4 +1,4 @@
-"""The formats: how their files are known, what they lack, and which module reads and writes each."""
+"""The formats: how files are recognised, what they lack, which module reads and writes them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ones are dropped with a note; `predict` does not look at them."""
 SAVED = ("dataset_info.json", "dataset_dict.json")
 """One of these is in a folder that a dataset was saved to."""
 POLICIES = ("error", "drop", "trim")
-"""What to do with what does not fit: nothing at all is written; it is dropped; or it is made to fit where it can be."""
+"""What to do with what does not fit: write nothing, drop it, or trim it."""
 CUT = "words as they were cut"
 OTHER_CUT = "texts of words that we would cut in another way"
 
@@ -39,9 +39,9 @@ class Format(NamedTuple):
     in_folder: tuple[str, ...] = ()
     """Files, as patterns, that show that a folder is of this format."""
     lacks: tuple[str, ...] = ()
-    """What it has no place for."""
+    """What it cannot hold."""
     tasks: Literal["", "lines", "list"] = ""
-    """How its tasks make a file: one a line, or a JSON list."""
+    """Layout of a file of tasks: one a line, or a JSON list."""
 
     def load(self) -> Any:
         return importlib.import_module(f"sequst.corpus.formats.{self.module}")
@@ -64,7 +64,7 @@ FORMATS = {
     "datasets": Format("huggingface", (".parquet",), (*SAVED, "**/*.parquet"), ("texts",)),
 }
 TASKS = tuple(name for name, format in FORMATS.items() if format.tasks)
-"""What annotation tools import as JSON."""
+"""Formats of annotation tools that import JSON."""
 BY_ENDING = {ending: name for name, format in FORMATS.items() for ending in format.endings}
 LABEL_KEYS = ("label", "labels", "entities", "annotations")
 """Of different versions of doccano."""
@@ -85,19 +85,19 @@ def stop(problem: Problem) -> None:
 
 @dataclass(frozen=True)
 class Request:
-    """What a reader is to read, and where it puts what is no sentence."""
+    """What to read, and callbacks for everything that is not a sentence."""
 
     source: Input
     layout: Layout
     tag_use: TagUse
     report: Report = stop
-    """Takes malformed places."""
+    """Receives malformed places."""
     remark: Callable[[str], None] = lambda remark: None
-    """Takes what a reader has decided, for the user to see."""
+    """Receives notes for the user."""
     policy: str = "error"
     """What to do with what tags cannot hold: report it, `drop` it or `trim` it."""
     lost: Callable[[Misfit], None] = lambda misfit: None
-    """Takes what was dropped or trimmed."""
+    """Receives what was dropped or trimmed."""
 
     @property
     def with_tags(self) -> bool:

@@ -1,4 +1,4 @@
-"""Writing sentences in any of the formats that `read` takes."""
+"""Write sentences in any format that `read` takes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def tasks(format: str, sentences: Iterable[tuple[Sentence, Sequence[float] | Non
 
 
 def write_sentences(path: Path, format: str, sentences: Sequence[Sentence]) -> None:
-    """Write a file or folder of any format, whole or not at all. What it cannot hold must be out of the sentences already."""
+    """Write a file or folder of any format, completely or not at all. The format must be able to hold the sentences."""
     if FORMATS[format].tasks:
         with atomic_text(path) as file:
             file.writelines(tasks(format, ((sentence, None) for sentence in sentences)))

@@ -1,1 +1,1 @@
-"""What exists in the tagger for speed alone. Each fast path equals a plain one and is tested against it."""
+"""Fast paths of the tagger. Each is tested against a plain one."""

@@ -1,4 +1,4 @@
-"""Which kernels run here."""
+"""Which kernels are available on this machine."""
 
 from __future__ import annotations
 

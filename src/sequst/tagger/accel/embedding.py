@@ -29,7 +29,7 @@ _FEW = 0.5
 
 
 class SafeEmbedding(nn.Embedding):
-    """A table that looks up no more at a time than is safe, where a gradient will be asked for."""
+    """An embedding table that splits large lookups if a gradient is needed."""
 
     _whole: tuple[Tensor, Tensor] | None = None
     """While it is a part of a table: that table, and where each of its rows is in the part (V,); -1 where it is not."""

@@ -1,4 +1,4 @@
-"""A tagger's forward when nothing is learnt: the fastest that its encoder and the machine have, else the plain one."""
+"""The fastest forward without gradients that encoder and machine allow."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _dtype_of_products() -> torch.dtype | None:
 
 @contextlib.contextmanager
 def forward_of(tagger: Tagger) -> Iterator[Forward]:
-    """Within it the tagger is in evaluation mode."""
+    """Context with the tagger in evaluation mode."""
     was_training = tagger.training
     tagger.eval()
     try:
