@@ -58,7 +58,7 @@ def next(
     require_one_stdin([unlabeled, *files])
     readings = [read_file(each, format=labeled_format, word_column=word_column) for each in files]
     done = [sentence for reading in readings for sentence in reading.require()]
-    require_writable(output, "--output", read=[unlabeled, *files])
+    require_writable(output, "--output", read=[unlabeled, *files, model])
     source, how = open_stream(unlabeled, input_format, word_column)
     tagger, progress = Tagger.load(model, device), make_progress()
     within = in_precision(tagger.device, precision)

@@ -51,7 +51,7 @@ def predict(
 
     _require_flags(format, uncertainty, passes, last_layers)
     if output is not None:
-        require_writable(output, "--output", read=[input])
+        require_writable(output, "--output", read=[input, model])
     source, how = open_stream(input, input_format, word_column)
 
     from sequst.integrations.annotator import load_annotator

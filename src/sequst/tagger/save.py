@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -16,7 +15,7 @@ from sequst.errors import SequstError, UsageError, shorten
 from sequst.files import atomic_folder, atomic_text, read_json, write_json
 from sequst.tagger import capitals, transitions
 from sequst.tagger.encoders.base import Encoder
-from sequst.tagger.encoders.pretrained import load_tokenizer, loading
+from sequst.tagger.encoders.pretrained import load_tokenizer, load_trained, loading
 from sequst.tagger.encoders.shape import BILSTM, SHAPE
 from sequst.tagger.encoders.transformer import Transformer
 from sequst.tagger.entity_calibration import EntityCalibration
@@ -106,9 +105,7 @@ def _holds_a_model(folder: Path) -> bool:
 
 
 def _load_transformer(folder: Path, facts: dict[str, Any]) -> tuple[Encoder, nn.Linear, list[str]]:
-    model = transformers.AutoModelForTokenClassification.from_pretrained(
-        folder, dtype=torch.float32, use_safetensors=True, local_files_only=True
-    )
+    model = load_trained(folder)
     labels = [str(model.config.id2label[i]) for i in range(model.config.num_labels)]
     encoder = Transformer(model, load_tokenizer(str(folder)), len(labels))
     return encoder, encoder.classifier[0], labels

@@ -10,15 +10,15 @@ import contextlib
 import functools
 import hashlib
 import importlib.util
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
-from safetensors import SafetensorError
 
-from sequst.errors import SequstError, UsageError
+from sequst.errors import SequstError, UsageError, shorten
 
 MINILM = "minilm"
 _HUB = "sentence-transformers/all-MiniLM-L6-v2"
@@ -89,8 +89,10 @@ def loading(what: str, fix: str = "") -> Iterator[None]:
     try:
         with quiet():
             yield
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
-        reason = _said(error)
+    except (SequstError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # panics of Rust are no Exceptions
+        reason = "it asks to run code of its own, and sequst runs none" if "trust_remote_code" in str(error) else _said(error)
         if isinstance(error, ImportError) and error.__cause__ is not None:
             root: BaseException = error
             while root.__cause__ is not None:
@@ -121,7 +123,7 @@ def _loading_encoder(name: str) -> Iterator[str]:
 def load_tokenizer(name: str) -> Any:
     """The encoder's fast tokenizer, with the truncation and padding that its file may ask for switched off."""
     with _loading_encoder(name) as location:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(location, add_prefix_space=True)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(location, add_prefix_space=True, trust_remote_code=False)
         if not tokenizer.is_fast:
             raise ValueError("it has no fast tokenizer, which is needed to tell which sub-word belongs to which word")
     tokenizer.backend_tokenizer.no_truncation()
@@ -132,11 +134,48 @@ def load_tokenizer(name: str) -> Any:
 def load_model(name: str, labels: list[str]) -> Any:
     """The encoder as its own `*ForTokenClassification`, with these labels and a classifier yet to be learnt."""
     with _loading_encoder(name) as location:
-        return transformers.AutoModelForTokenClassification.from_pretrained(
+        model, missing = read_weights(
             location,
             num_labels=len(labels),
             id2label=dict(enumerate(labels)),
             label2id={label: i for i, label in enumerate(labels)},
-            ignore_mismatched_sizes=True,
-            dtype=torch.float32,
         )
+        _require_whole([key for key in missing if key.startswith(f"{model.base_model_prefix}.")])
+        return model
+
+
+def load_trained(folder: Path) -> Any:
+    """A `*ForTokenClassification` with all its weights."""
+    model, missing = read_weights(folder, local_files_only=True)
+    _require_whole(missing)
+    return model
+
+
+def read_weights(location: str | Path, **options: Any) -> tuple[Any, list[str]]:
+    """(a `*ForTokenClassification`, its weights that are not in the files or have another shape there).
+
+    Weights are read from safetensors files of the folder itself, and no code of the folder is run.
+    """
+    _require_own_shards(Path(location))
+    model, report = transformers.AutoModelForTokenClassification.from_pretrained(
+        location, dtype=torch.float32, use_safetensors=True, trust_remote_code=False, output_loading_info=True,
+        ignore_mismatched_sizes=True, **options,
+    )  # fmt: skip
+    return model, sorted({*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])})
+
+
+def _require_whole(missing: list[str]) -> None:
+    if missing:
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        raise ValueError(f"weights are missing or have another shape than config.json says: {', '.join(missing[:3])}{more}")
+
+
+def _require_own_shards(folder: Path) -> None:
+    """Raise an error if the index of the weights names other files than safetensors files of the folder."""
+    index = folder / "model.safetensors.index.json"
+    if not index.is_file():
+        return
+    shards = json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()
+    strange = [shard for shard in shards if Path(shard).name != shard or not shard.endswith(".safetensors")]
+    if strange:
+        raise ValueError(f"{index.name} names {shorten(strange[0])}; expected safetensors files of this folder")
