@@ -65,7 +65,10 @@ class DataError(SequstError):
 
 def shorten(value: object, limit: int = 60) -> str:
     """Quote a piece of input for a message, shortened."""
-    text = value if isinstance(value, str) else repr(value)
+    try:
+        text = value if isinstance(value, str) else repr(value)
+    except ValueError:  # Python writes no number of thousands of digits
+        text = "a number of thousands of digits"
     clipped = text if len(text) <= limit else text[:limit] + "…"
     return ascii(clipped) if not clipped.isprintable() else repr(clipped) if isinstance(value, str) else clipped
 

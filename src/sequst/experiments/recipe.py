@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -19,6 +20,7 @@ from sequst.methods.registry import find_method
 from sequst.training.configure import parse_yaml
 from sequst.training.configure import recipe_names as settings_names
 
+MOST_CELLS = 100_000
 SEEDS = (12, 21, 42, 87, 100)
 """Those of the paper."""
 
@@ -49,9 +51,10 @@ class Recipe:
         """Seeds vary slowest, so that what is done early says something of everything. With all of the training set no sentence
         is left unlabelled, so methods that learn from those have no such cell; and of variants that come to the same settings,
         a method has one."""
-        rows = itertools.product(
-            self.seeds, self.shots, self.datasets, self.methods, self.encoders, self.heads, self.pool, self.variants
-        )
+        lists = self.seeds, self.shots, self.datasets, self.methods, self.encoders, self.heads, self.pool, self.variants
+        if (count := math.prod(map(len, lists))) > MOST_CELLS:
+            raise UsageError(f"{self.name}: its lists make {count:,} cells; at most {MOST_CELLS:,}")
+        rows = itertools.product(*lists)
         cells = [self._cell(*row) for row in rows if row[1] is not None or not find_method(row[3]).unlabeled]
         if len(self.variants) > 1 or len(self.pool) > 1:
             cells = list({cell.key: cell for cell in reversed(cells)}.values())[::-1]

@@ -101,12 +101,30 @@ def parse_yaml(text: str) -> Any:
     return copy.deepcopy(_parsed(text))
 
 
+_DEEPEST = 20
+"""Levels of nested values in settings and recipes."""
+
+
 @functools.lru_cache(maxsize=1024)
 def _parsed(text: str) -> Any:
     """Cached: the cells of a grid share most settings, and parsing YAML is slow."""
     import yaml
 
     class Loader(yaml.SafeLoader):
+        depth = 0
+
+        def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+            """Aliases can stand for more text than memory holds, and no settings need them."""
+            line = self.peek_event().start_mark.line + 1  # type: ignore[no-untyped-call]
+            if self.check_event(yaml.AliasEvent):
+                raise yaml.YAMLError(f"line {line}: an alias; write the value out")
+            if self.depth == _DEEPEST:
+                raise yaml.YAMLError(f"line {line}: nested more than {_DEEPEST} deep")
+            self.depth += 1
+            node = super().compose_node(parent, index)
+            self.depth -= 1
+            return node
+
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
             first: dict[tuple[str, str], int] = {}
             for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
@@ -116,7 +134,17 @@ def _parsed(text: str) -> Any:
                 first[key.tag, key.value] = line
             return super().construct_mapping(node, deep)
 
-    return yaml.load(text, Loader)
+        def construct_yaml_int(self, node: Any) -> int:
+            number: int = super().construct_yaml_int(node)
+            if abs(number) >= 2**64:
+                raise yaml.YAMLError(f"line {node.start_mark.line + 1}: a whole number of more than 64 bits")
+            return number
+
+    Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_yaml_int)
+    try:
+        return yaml.load(text, Loader)
+    except ValueError as error:  # e.g. a day that no calendar has, or a number of thousands of digits
+        raise yaml.YAMLError(str(error)) from None
 
 
 def _read_yaml(path: str | Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import PurePath
 from typing import Any
 
-from sequst.errors import UsageError
+from sequst.errors import UsageError, shorten
 from sequst.tagger.encoders.shape import BILSTM
 
 
@@ -272,6 +272,8 @@ _CHOICES = {
 }
 _POSITIVE = {"learning_rate", "head_rate", "epochs", "batch_size", "max_length", "passes", "samples", "patience", "max_rounds"}
 _POSITIVE |= {"epsilon", "paths", "teachers", "students", "layers", "hidden", "rate"}
+_LARGEST = {"seed": 2**63 - 1, "learning_rate": 10, "rate": 10, "layers": 100, "hidden": 10_000}
+_LARGEST |= dict.fromkeys(("head_rate", "weight", "transitions", "capitals", "calibration_shift", "power", "epsilon"), 1000)
 _FRACTIONS = {"warmup", "dev_fraction", "hide"}
 _MAY_BE_ZERO = {"min_steps", "max_steps", "evaluations", "overlap", "checkpoint_seconds", "seed", "weight", "dev_shots"}
 _MAY_BE_ZERO |= {"last_layers", "power", "calibration_shift", "transitions", "capitals"}
@@ -286,13 +288,15 @@ def _check_ranges(settings: Any, prefix: str = "") -> None:
             if value not in _CHOICES.get(item.name, (value,)):
                 raise UsageError(f"setting {name}={value!r}: must be one of {', '.join(_CHOICES[item.name])}")
         elif expected := _range_missed(item.name, value):
-            raise UsageError(f"setting {name}={value}: must be {expected}")
+            raise UsageError(f"setting {name}={shorten(value)}: must be {expected}")
 
 
 def _range_missed(leaf: str, value: float) -> str:
     """What a number should be and is not; empty where it is fine."""
+    largest = _LARGEST.get(leaf, 10**9)
     ranges = (
-        (not math.isfinite(value), "a finite number"),
+        (not abs(value) < math.inf, "a finite number"),
+        (abs(value) > largest, f"at most {largest}"),
         (leaf == "share" and not 0 < value <= 1, "above 0 and at most 1"),
         (leaf == "tau" and value != 0 and value < 1, "0 or at least 1"),
         (leaf in _POSITIVE and value <= 0, "above 0"),
