@@ -33,6 +33,19 @@ def read_json(path: Path) -> Any:
 
 
 @contextlib.contextmanager
+def intact(path: Path, what_now: str = "delete it, and --resume does again what it held") -> Iterator[None]:
+    """Turn whatever goes wrong with the contents of a file of ours into an error that names it."""
+    try:
+        yield
+    except SequstError:
+        raise
+    except Exception as error:
+        raise SequstError(
+            f"{path} is damaged or not written by sequst ({type(error).__name__}: {error}); {what_now}"
+        ) from error
+
+
+@contextlib.contextmanager
 def explained(path: Path, what_now: str = "nothing half-written was left behind") -> Iterator[None]:
     """Turn a failed write into an error that names the path and what to do."""
     try:

@@ -29,7 +29,7 @@ VALUES = {
     "no number": ".nan",
     "infinite": "-.inf",
     "large": "1e308",
-    "an alias": "[&a 1, *a]",
+    "an alias of itself": "&a [*a]",
     "code": "!!python/object/apply:os.getpid []",
 }
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import IO, Any, cast
 
 import torch
 
-from sequst.files import atomic_bytes
+from sequst.files import atomic_bytes, intact
 
 
 def save_state(path: Path, state: dict[str, Any]) -> None:
@@ -40,4 +41,9 @@ class _Out:
 
 
 def load_state(path: Path) -> dict[str, Any]:
-    return torch.load(path, map_location="cpu", weights_only=True)  # type: ignore[no-any-return]
+    """Raises an error if the file is damaged, by the checksum of each of its parts, which torch does not look at."""
+    with intact(path):
+        with zipfile.ZipFile(path) as archive:
+            if (part := archive.testzip()) is not None:
+                raise ValueError(f"wrong checksum of {part}")
+        return torch.load(path, map_location="cpu", weights_only=True)  # type: ignore[no-any-return]

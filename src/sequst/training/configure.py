@@ -18,7 +18,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sequst.errors import UsageError, nearest, shorten
+from sequst.errors import SequstError, UsageError, nearest, shorten
 from sequst.files import atomic_text
 from sequst.training.settings import Settings, to_dict
 
@@ -57,8 +57,11 @@ def from_dict(tree: Mapping[str, Any], where: str = "settings") -> Settings:
 
 
 def load_saved(path: Path) -> Settings:
-    """The settings that a run has saved."""
-    return from_dict(_read_yaml(path), f"settings file {path}")
+    """The settings that a run has saved, all of them."""
+    settings = from_dict(_read_yaml(path), f"settings file {path}")
+    if missing := set(flatten(settings)) - {name for name, _ in leaves(_read_yaml(path))}:
+        raise SequstError(f"{path} is damaged: it has no {min(missing)}; begin a new run")
+    return settings
 
 
 def from_model(tree: Mapping[str, Any], where: str) -> Settings:
@@ -101,8 +104,8 @@ def parse_yaml(text: str) -> Any:
     return copy.deepcopy(_parsed(text))
 
 
-_DEEPEST = 20
-"""Levels of nested values in settings and recipes."""
+_DEEPEST, _MOST = 20, 100_000
+"""Levels of nested values in settings and recipes, and values in all."""
 
 
 @functools.lru_cache(maxsize=1024)
@@ -114,16 +117,20 @@ def _parsed(text: str) -> Any:
         depth = 0
 
         def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-            """Aliases can stand for more text than memory holds, and no settings need them."""
+            """A few aliases can stand for more values than memory holds, so values are counted as aliases repeat them."""
             line = self.peek_event().start_mark.line + 1  # type: ignore[no-untyped-call]
-            if self.check_event(yaml.AliasEvent):
-                raise yaml.YAMLError(f"line {line}: an alias; write the value out")
             if self.depth == _DEEPEST:
                 raise yaml.YAMLError(f"line {line}: nested more than {_DEEPEST} deep")
-            self.depth += 1
-            node = super().compose_node(parent, index)
+            is_alias, self.depth = self.check_event(yaml.AliasEvent), self.depth + 1
+            node: Any = super().compose_node(parent, index)
             self.depth -= 1
-            return node
+            if not is_alias:
+                inner = node.value if isinstance(node.value, list) else []
+                parts = [part for each in inner for part in (each if isinstance(each, tuple) else (each,))]
+                node.count = 1 + sum(part.count for part in parts)
+            if getattr(node, "count", _MOST + 1) > _MOST:  # an alias of what it is in has none yet
+                raise yaml.YAMLError(f"line {line}: its aliases stand for more than {_MOST:,} values")
+            return node  # type: ignore[no-any-return]
 
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
             first: dict[tuple[str, str], int] = {}

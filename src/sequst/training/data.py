@@ -32,6 +32,13 @@ class DataFile:
     sha256: str = ""
     shown: str = ""
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether its values are of the types that they must be: run.json may be damaged."""
+        columns = (self.word_column, self.tag_column)
+        texts = (self.path, self.format, self.sha256, self.shown)
+        return all(isinstance(text, str) for text in texts) and all(type(column) in (int, type(None)) for column in columns)
+
     def read(self, tag_use: TagUse) -> tuple[list[Sentence], list[str]]:
         """(sentences, how the file was read)."""
         reading = read_file(

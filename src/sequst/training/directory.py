@@ -26,8 +26,8 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from sequst.errors import SequstError, UsageError
-from sequst.files import atomic_folder, explained, lock, read_json, require_free, write_bytes, write_json
+from sequst.errors import SequstError, UsageError, shorten
+from sequst.files import atomic_folder, explained, intact, lock, read_json, require_free, write_bytes, write_json
 from sequst.training.checkpoint import load_state, save_state
 from sequst.training.configure import load_saved, save_settings
 from sequst.training.data import DataFile, Files
@@ -98,12 +98,25 @@ class RunDirectory:
 
     @property
     def facts(self) -> dict[str, Any]:
-        return read_json(self.path / "run.json")  # type: ignore[no-any-return]
+        """The contents of run.json: facts of the run, and its `files` by role."""
+        path = self.path / "run.json"
+        facts = read_json(path)
+        with intact(path, "begin a new run"):
+            texts = [facts[name] for name in ("sequst", "torch", "command", "device", "precision")]
+            if not all(isinstance(text, str) for text in (*texts, facts["encoder"]["sha256"])):
+                raise TypeError("a fact that is no text")
+            if not (type(facts["threads"]) is int and 0 < facts["threads"] < 10_000):
+                raise ValueError(f"threads {shorten(facts['threads'])}")
+            if facts["precision"] not in ("fp32", "bf16"):
+                raise ValueError(f"precision {shorten(facts['precision'])}")
+            facts["files"] = {role: DataFile(**file) for role, file in facts["files"].items()}
+            if "labeled" not in facts["files"] or not all(file.is_sound for file in facts["files"].values()):
+                raise ValueError("its files")
+        return facts  # type: ignore[no-any-return]
 
     def files(self) -> Files:
         """The run's files. Raises an error if one has changed since the run began."""
-        kept = {role: file for role, file in self.facts["files"].items() if isinstance(file, dict)}
-        files = {role: DataFile(**file).located(self.path) for role, file in kept.items()}
+        files = {role: file.located(self.path) for role, file in self.facts["files"].items()}
         for role, file in files.items():
             try:
                 now = file.stamped().sha256
@@ -122,7 +135,12 @@ class RunDirectory:
     def summary(self) -> dict[str, Any] | None:
         """The final figures, once the run has ended."""
         path = self.path / "summary.json"
-        return read_json(path) if path.is_file() else None
+        if not path.is_file():
+            return None
+        summary = read_json(path)
+        with intact(path, "delete it, and --resume ends the run again"):
+            _ = [summary[name] for name in ("dev_f1", "dev_set", "device", "history", "kept_round", "seconds")]
+        return summary  # type: ignore[no-any-return]
 
     def record(self, line: dict[str, Any]) -> None:
         path = self.path / "metrics.jsonl"
@@ -146,16 +164,18 @@ class RunDirectory:
 
     def keep_selection(self, round_: int, selected: NDArray[np.bool_]) -> None:
         buffer = io.BytesIO()
-        np.save(buffer, selected)
+        np.savez(buffer, selected=selected)  # with a checksum
         write_bytes(self._selection(round_), buffer.getvalue(), "free some space, then continue with --resume")
 
     def selection(self, round_: int) -> NDArray[np.bool_]:
         """The unlabelled words that a round selected."""
-        selected: NDArray[np.bool_] = np.load(self._selection(round_), allow_pickle=False)
+        path = self._selection(round_)
+        with intact(path), np.load(path, allow_pickle=False) as arrays:
+            selected: NDArray[np.bool_] = arrays["selected"]
         return selected
 
     def _selection(self, round_: int) -> Path:
-        return self.phase(round_, "beliefs") / "selected.npy"
+        return self.phase(round_, "beliefs") / "selected.npz"
 
     def outcome(self, round_: int, name: str) -> dict[str, Any] | None:
         """The result of a finished phase, weights included."""

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from sequst.corpus.sentence import Sentence
 from sequst.errors import UsageError
+from sequst.files import intact
 from sequst.tagger.accel.forward import forward_of
 from sequst.tagger.accel.parallel import on_all_cores
 from sequst.tagger.batches import Batch
@@ -68,7 +69,7 @@ class Beliefs:
 
     @classmethod
     def from_file(cls, path: Path) -> Beliefs:
-        with np.load(path, allow_pickle=False) as arrays:
+        with intact(path), np.load(path, allow_pickle=False) as arrays:
             return cls(**{**arrays, "seconds": float(arrays.get("seconds", 0.0))})
 
     @property
