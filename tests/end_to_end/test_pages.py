@@ -43,6 +43,7 @@ NARROW = {"--dataset": ["conll03"], "--method": ["finetune"], "--head": ["softma
 SHELL: dict[str, Callable[[list[str], int], list[str]]] = {
     "cat": lambda rows, _: rows,
     "shuf": lambda rows, count: rows[: count or None],
+    "sort": lambda rows, _: list(dict.fromkeys(rows)),
     "head": lambda rows, count: rows[:count],
     "tail": lambda rows, first: rows[first - 1 :],  # tail -n +51: from the 51st on
 }
@@ -166,7 +167,7 @@ def run(line: str, sequst: Callable[..., Any], folder: Path) -> None:
         (folder / words[-1]).write_text(words[1].replace("\\n", "\n"))
         return
     if words[0] in SHELL:
-        names = words[1:-2] if words[1] != "-n" else words[3:-2]  # head -n 50 FILE > FILE
+        names = words[3:-2] if words[1] == "-n" else [word for word in words[1:-2] if word[0] != "-"]  # head -n 50 FILE > FILE
         rows = [row for name in names for row in (folder / name).open()]
         (folder / words[-1]).write_text("".join(SHELL[words[0]](rows, int(words[2]) if words[1] == "-n" else 0)))
         return

@@ -81,5 +81,5 @@ def describe_abstention(types: Sequence[str], confidences: Sequence[float], thre
     every = f", among them every {', '.join(whole)}" if whole else ""
     return (
         f"entities below {threshold:.2f} are left out ({left_out.total()} of {found.total()} on the dev set{every}): "
-        "keeping them would lower F1; predict --min-confidence 0 shows them"
+        "keeping such entities is expected to lower F1; predict --min-confidence 0 shows them"
     )

@@ -5,6 +5,10 @@ from typing import Annotated
 import typer
 
 from sequst.cli.options import FORMAT_HELP, TagColumn, WordColumn
+from sequst.errors import UsageError
+
+SHOWN = 20
+"""Malformed places that are printed."""
 
 
 def check(
@@ -44,6 +48,8 @@ def check(
 
     require_one_stdin((labeled, unlabeled, dev, test))
     folder = None if output is None else require_free(output, "--output")
+    if drop_overlap and folder is None:
+        raise UsageError("--drop-overlap needs a place for the files that it writes; add --output DIR")
     read = functools.partial(read_file, word_column=word_column, tag_column=tag_column)
     readings = {"labeled": read(labeled, format=labeled_format)}
     if unlabeled is not None:
@@ -66,8 +72,11 @@ def check(
         typer.echo(json.dumps({"ok": not failed, "findings": [dataclasses.asdict(f) for f in findings]}, ensure_ascii=False))
     else:
         styles = {"error": "bold red", "warning": "yellow", "note": "dim"}
-        for finding in findings:
+        malformed = [finding for finding in findings if finding.kind == "malformed"]
+        for finding in (finding for finding in findings if finding not in malformed[SHOWN:]):
             show(f"{finding.level:8}", style=styles[finding.level], end="")
             show(finding.message, soft_wrap=True)
-        show("training cannot start: mend the errors above" if failed else "training may start")
+        if len(malformed) > SHOWN:
+            show(f"{len(malformed) - SHOWN:,} more malformed places; --json lists all")
+        show("training cannot start: fix the errors above" if failed else "training may start")
     raise typer.Exit(1 if failed else 0)

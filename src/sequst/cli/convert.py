@@ -40,7 +40,7 @@ def convert(
     if done.written.reason != "as told":
         note(f"{output}: written as {done.written.format}, {done.written.reason}")
     if done.left_out:
-        note(f"{output}: {done.left_out} left out, for which {done.written.format} has no place")
+        note(f"{done.written.format} has no place for {done.left_out}: not written")
     left = f"; did not fit: {len(done.misfits)}" if done.misfits else ""
     entities = count_types(done.sentences).mentions.total()
     show(f"{len(done.sentences):,} sentences, {entities:,} entities written to {output}{left}")

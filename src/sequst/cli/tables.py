@@ -81,6 +81,8 @@ def print_result(result: Result) -> None:
     if summary.get("test"):
         print_scores(summary["test"])
     dev = "" if summary["dev_f1"] is None else f", F1 {summary['dev_f1']:.2f}"
+    if dev and (summary.get("calibration") or {}).get("threshold"):
+        dev += " without the entities that are left out"
     show(f"dev set: {summary['dev_set']}{dev}")
     show(f"model: {result.path / 'model'} ({summary['seconds']:.0f} s on {summary['device']})")
     if (result.path / "report.html").is_file():

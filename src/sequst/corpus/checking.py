@@ -123,7 +123,7 @@ def _check_types(readings: Mapping[str, Reading]) -> Iterator[Finding]:
 def _check_overlap(readings: Mapping[str, Reading]) -> Iterator[Finding]:
     _, dropped = drop_overlap({role: reading.sentences for role, reading in readings.items()})
     for (role, other), count in dropped.items():
-        message = f"{count} sentences of {role} are in {other} too; --drop-overlap leaves them out of {role}"
+        message = f"{count} sentences of {role} are in {other} too; check --drop-overlap --output DIR leaves them out of {role}"
         # a pool may hold the sentences that are scored later without their tags; labels that leak are another matter
         yield Finding("note" if role == "unlabeled" else "warning", "overlap", message)
 

@@ -138,7 +138,7 @@ def _require_entities(name: str, labeled: Sequence[Sentence]) -> None:
         )
 
 
-DROP = "sequst check --drop-overlap leaves them out of the labelled file"
+DROP = "sequst check --drop-overlap --output DIR leaves them out of the labelled file"
 
 
 def overlap_warning(labeled: Sequence[Sentence], others: Sequence[Sentence], what: str) -> list[str]:

@@ -272,7 +272,7 @@ _CHOICES = {
 }
 _POSITIVE = {"learning_rate", "head_rate", "epochs", "batch_size", "max_length", "passes", "samples", "patience", "max_rounds"}
 _POSITIVE |= {"epsilon", "paths", "teachers", "students", "layers", "hidden", "rate"}
-_LARGEST = {"seed": 2**63 - 1, "learning_rate": 10, "rate": 10, "layers": 100, "hidden": 10_000}
+_LARGEST = {"seed": 2**63 - 1, "learning_rate": 1e30, "rate": 10, "layers": 100, "hidden": 10_000}
 _LARGEST |= dict.fromkeys(("head_rate", "weight", "transitions", "capitals", "calibration_shift", "power", "epsilon"), 1000)
 _FRACTIONS = {"warmup", "dev_fraction", "hide"}
 _MAY_BE_ZERO = {"min_steps", "max_steps", "evaluations", "overlap", "checkpoint_seconds", "seed", "weight", "dev_shots"}

@@ -23,8 +23,8 @@ from sequst.errors import Malformed, shorten
 EXCERPT = 40
 LAST_OF_ONE_UNIT = "\uffff"
 _FITTING = (
-    "what tags of words can hold: types without spaces, entities that begin and end with words and share none; "
-    "`sequst convert --on-conflict` can drop or trim it"
+    "submitted labels of whole words, without overlaps and with types without spaces; "
+    "`sequst convert --on-conflict` can drop or trim others"
 )
 
 

@@ -35,8 +35,8 @@ class Guess(NamedTuple):
 
     @property
     def by_content(self) -> bool:
-        """Whether the content of the file decided, so that the user should see it."""
-        return not re.fullmatch(r"as told|by its extension \S+", self.reason)
+        """Whether the content of the file decided on more than plain text, so that the user should see it."""
+        return self.format != "text" and not re.fullmatch(r"as told|by its extension \S+", self.reason)
 
     def __str__(self) -> str:
         columns = f" (word in column {self.layout.word}, tag in column {self.layout.tag})" if self.format == "conll" else ""
