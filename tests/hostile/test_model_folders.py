@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 import json
+import math
+import random
 import shutil
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -106,3 +111,82 @@ def test_a_pickle_is_not_read(model: Path) -> None:
         Tagger.load(model)
     with pytest.raises(SequstError, match="cannot load the encoder"):
         load_model(str(model), LABELS)
+
+
+def attempt(model: Path) -> tuple[Any, str]:
+    """(a prediction, or the message of an error)."""
+    try:
+        return Tagger.load(model).predict("We play in Oslo."), ""
+    except SequstError as error:
+        return None, str(error)
+
+
+WRONG: list[Any] = [
+    None, True, -1, 0, 1, 7, 2**31, 10**12, 10**400, -0.5, 1e308, math.nan, math.inf, "", "x" * 5000, "../../etc/passwd",
+    "\ud800", [], [[[]]], {}, {"a": 1}, [1, 2, 3],
+]  # fmt: skip
+FILES = ("config.json", "sequst.json", "tokenizer.json", "tokenizer_config.json")
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The places of all parts of a JSON value; of long lists and objects the first and last few."""
+    yield path
+    items = list(value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ())
+    for key, part in items if len(items) < 40 else [*items[:2], *items[-2:]]:
+        yield from places(part, (*path, key))
+
+
+def with_part(value: Any, path: tuple[Any, ...], part: Any) -> Any:
+    if not path:
+        return part
+    changed = copy.copy(value)
+    changed[path[0]] = with_part(value[path[0]], path[1:], part)
+    return changed
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_tampered_file_is_refused_or_harmless(name: str, model: Path) -> None:
+    """Each part of each file replaced by something else: predictions with finite confidences, or one error, in seconds."""
+    whole = json.loads((model / name).read_text())
+    rng, begun, refused = random.Random(1), time.monotonic(), 0
+    changes = list(itertools.product(places(whole), WRONG))
+    for path, part in rng.sample(changes, min(len(changes), 400)):
+        try:
+            (model / name).write_text(json.dumps(with_part(whole, path, part)))
+        except ValueError:  # Python writes no number of so many digits
+            continue
+        prediction, error = attempt(model)
+        refused += bool(error)
+        if error:
+            assert str(model) in error or "not finite" in error, (path, part, error)
+        else:
+            assert all(math.isfinite(confidence) for confidence in prediction.confidences), (path, part)
+    assert refused > 50
+    assert time.monotonic() - begun < 120
+
+
+def test_labels_that_differ_from_those_of_the_facts(model: Path) -> None:
+    edit(model, id2label={"0": "O", "1": "I-LOC", "2": "B-LOC"})
+    with pytest.raises(SequstError, match=r"config\.json and sequst\.json name different labels"):
+        Tagger.load(model)
+
+
+def test_facts_that_are_missing(model: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (model / "sequst.json").unlink()
+    assert Tagger.load(model).labels == LABELS
+    assert "sequst.json is missing: transitions, calibration and the confidence cut are unknown" in caplog.text
+    (model / "sequst.json").symlink_to("nowhere")
+    with pytest.raises(SequstError, match=r"sequst\.json is missing"):
+        Tagger.load(model)
+    (model / "sequst.json").unlink()
+    edit(model, sequst=None)
+    caplog.clear()
+    assert Tagger.load(model).labels == LABELS  # as another tool would have saved it
+    assert not caplog.text
+
+
+def test_weights_without_measure(model: Path) -> None:
+    weights = load_file(model / "model.safetensors")
+    save_file({name: value * 1e37 for name, value in weights.items()}, model / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(SequstError, match="not finite"):
+        Tagger.load(model).predict("We play in Oslo.")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sequst.corpus.sentence import Sentence
+from sequst.errors import SequstError
 from sequst.tagger.accel.forward import forward_of
 from sequst.tagger.accel.parallel import on_all_cores
 from sequst.tagger.batches import Batch, collate
@@ -107,7 +108,10 @@ def label_words(tagger: Tagger, sentences: Sequence[Sentence], probabilities: bo
     nothing: dict[str, NDArray[Any]] = {"labels": np.zeros(0, dtype=np.int64), "confidences": np.zeros(0, dtype=np.float32)}
     if probabilities:
         nothing["probabilities"] = np.zeros((0, len(tagger.labels)), dtype=np.float32)
-    return WordLabels(starts=words.starts, **found.arrays(nothing))
+    arrays = found.arrays(nothing)
+    if not np.isfinite(arrays["confidences"]).all():
+        raise SequstError("the scores of the tagger are not finite: its weights are damaged; train it again")
+    return WordLabels(starts=words.starts, **arrays)
 
 
 @torch.inference_mode()

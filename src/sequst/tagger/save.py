@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import OUTSIDE, is_tag, types_of
 from sequst.errors import SequstError, UsageError, shorten
 from sequst.files import atomic_folder, atomic_text, read_json, write_json
@@ -21,8 +23,11 @@ from sequst.tagger.encoders.transformer import Transformer
 from sequst.tagger.entity_calibration import EntityCalibration
 from sequst.tagger.heads import HEADS, CrfHead, SoftmaxHead
 from sequst.tagger.model_card import model_card
+from sequst.tagger.predict import label_words
 from sequst.tagger.tagger import Tagger
 from sequst.version import __version__
+
+log = logging.getLogger(__name__)
 
 FACTS = "sequst.json"
 CONFIG = "config.json"
@@ -69,9 +74,17 @@ def load(folder: str | Path) -> Tagger:
     """Load a tagger. Weights come from safetensors only; nothing in the folder is executed."""
     folder = Path(folder)
     require_model(folder)
-    facts = _facts(folder)
     with loading(f"the model in {folder}"):
-        encoder, classifier, labels = _PARTS[facts["architecture"]](folder, facts)
+        tagger = _assembled(folder)
+        label_words(tagger, [Sentence(_TRIAL * (min(tagger.max_length, 512) // len(_TRIAL) + 1))])  # some faults show only here
+    return tagger
+
+
+def _assembled(folder: Path) -> Tagger:
+    facts = _facts(folder)
+    encoder, classifier, labels = _PARTS[facts["architecture"]](folder, facts)
+    if facts["labels"] and facts["labels"] != labels:
+        raise SequstError(f"{folder}: {CONFIG} and {FACTS} name different labels; save the tagger again")
     if not all(label == OUTSIDE or (is_tag(label) and label[0] in "BI") for label in labels):
         raise SequstError(f"{folder}: its labels are not IOB2 tags: {', '.join(labels[:6])}")
     found, needed = (classifier.in_features, classifier.out_features), (encoder.width, len(labels))
@@ -135,6 +148,10 @@ _READERS: dict[str, Callable[..., Any]] = {
     "capitals": capitals.checked,
     "entity_calibration": EntityCalibration.from_dict,
 }
+_TRIAL = ("a", "Oslo", "\u00e9\u00df", "\u4e2d", "\u2603", "1,000.5", "\U0001f44d", "!")
+"""Words of many kinds: a model that cannot tag them is refused when it is loaded."""
+_LONGEST = 100_000
+"""Sub-words of a window."""
 _RENAMED = {"successions": "transitions", "trust": "entity_calibration"}
 """Names before 0.2."""
 
@@ -142,8 +159,10 @@ _RENAMED = {"successions": "transitions", "trust": "entity_calibration"}
 def _facts(folder: Path) -> dict[str, Any]:
     """The checked contents of sequst.json."""
     path = folder / FACTS
-    if (folder / SHAPE).is_file() and not path.is_file():
-        raise SequstError(f"{folder}: it has {SHAPE}, and no {FACTS}, without which it cannot be loaded; save the tagger again")
+    if not path.is_file() and (path.is_symlink() or (folder / SHAPE).is_file()):
+        raise SequstError(f"{folder}: {FACTS} is missing, without which it cannot be loaded; save the tagger again")
+    if not path.is_file() and _is_ours(folder / CONFIG):
+        log.warning("%s: %s is missing: transitions, calibration and the confidence cut are unknown", folder, FACTS)
     found = read_json(path) if path.is_file() else {}
     if not isinstance(found, dict):
         raise SequstError(f"{path}: damaged or not written by sequst")
@@ -154,6 +173,11 @@ def _facts(folder: Path) -> dict[str, Any]:
     return facts
 
 
+def _is_ours(config: Path) -> bool:
+    found = read_json(config)
+    return isinstance(found, dict) and found.get("sequst") is True
+
+
 def _check(facts: dict[str, Any], path: Path) -> None:
     """Raise an error if a fact is invalid."""
     for name, default in _DEFAULTS.items():
@@ -162,14 +186,14 @@ def _check(facts: dict[str, Any], path: Path) -> None:
     for name, read in _READERS.items():
         try:
             facts[name] = read(facts[name])
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise SequstError(f"{path}: {error}; found {name} {shorten(facts[name])}") from None
     for name, known in (("head", HEADS), ("architecture", _PARTS)):
         if facts[name] not in known:
             raise _unlike(path, f"its {name} must be {' or '.join(known)}")
     if not all(isinstance(label, str) for label in facts["labels"]):
         raise _unlike(path, "its labels must be texts")
-    if facts["max_length"] < 4 or not 0 <= facts["overlap"] <= facts["max_length"] // 2:
+    if not 4 <= facts["max_length"] <= _LONGEST or not 0 <= facts["overlap"] <= facts["max_length"] // 2:
         raise _unlike(path, f"found max_length {facts['max_length']}, overlap {facts['overlap']}")
     if facts.get("constrained") is False:
         raise SequstError(f"{path}: its CRF allows tags that IOB2 does not, as no version does any more; train it again")

@@ -19,6 +19,7 @@ import torch
 import transformers
 
 from sequst.errors import SequstError, UsageError, shorten
+from sequst.files import read_json
 
 MINILM = "minilm"
 _HUB = "sentence-transformers/all-MiniLM-L6-v2"
@@ -156,7 +157,9 @@ def read_weights(location: str | Path, **options: Any) -> tuple[Any, list[str]]:
 
     Weights are read from safetensors files of the folder itself, and no code of the folder is run.
     """
-    _require_own_shards(Path(location))
+    if Path(location).is_dir():
+        _require_own_shards(Path(location))
+        _require_sizes(Path(location))
     model, report = transformers.AutoModelForTokenClassification.from_pretrained(
         location, dtype=torch.float32, use_safetensors=True, trust_remote_code=False, output_loading_info=True,
         ignore_mismatched_sizes=True, **options,
@@ -168,6 +171,42 @@ def _require_whole(missing: list[str]) -> None:
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         raise ValueError(f"weights are missing or have another shape than config.json says: {', '.join(missing[:3])}{more}")
+
+
+_MOST_LAYERS, _MOST_LABELS, _LARGEST = 1_000, 100_000, 10**8
+
+
+def _require_sizes(folder: Path) -> None:
+    """Raise an error if config.json asks for more than the weights can fill, before anything of that size is made."""
+    config = read_json(folder / "config.json")
+    if not isinstance(config, dict):
+        raise ValueError("its config.json is no object")
+    for name, value in _numbers_in(config):
+        most = _MOST_LAYERS if "layers" in name else _MOST_LABELS if name == "num_labels" else _LARGEST
+        if not abs(value) <= most:  # nor is it NaN
+            raise ValueError(f"{name} in its config.json is {shorten(value)}; at most {most:,} can be true")
+    options: Any = {"trust_remote_code": False, "local_files_only": True}
+    with torch.device("meta"):
+        empty = transformers.AutoModelForTokenClassification.from_config(
+            transformers.AutoConfig.from_pretrained(folder, **options), trust_remote_code=False
+        )
+    needed, stored = (
+        sum(each.numel() for each in empty.parameters()),
+        sum(f.stat().st_size for f in folder.glob("*.safetensors")),
+    )
+    if needed > stored + 10**7:  # a number takes a byte at least
+        raise ValueError(f"its config.json asks for {needed:,} weights, and its files have {stored:,} bytes")
+
+
+def _numbers_in(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _numbers_in(each, key)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _numbers_in(each, name)
+    elif isinstance(value, int | float):
+        yield name, value
 
 
 def _require_own_shards(folder: Path) -> None:

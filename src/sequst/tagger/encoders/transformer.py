@@ -81,6 +81,7 @@ class Transformer(Encoder):
     def save(self, folder: Path, classifier: nn.Linear) -> None:
         identity = getattr(self.model, self._classifier_name)
         setattr(self.model, self._classifier_name, classifier)
+        self.model.config.sequst = True  # so that a missing sequst.json is told
         try:
             with quiet():
                 self.model.save_pretrained(folder)
