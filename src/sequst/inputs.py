@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gzip
 import io
 import sys
@@ -19,6 +20,8 @@ _LOOK_AHEAD = 1 << 16
 _GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _UTF8_MARK = b"\xef\xbb\xbf"
+LONGEST_LINE = 50_000_000
+"""Bytes. More than any record has, and little enough for any memory."""
 _DAMAGED = (OSError, EOFError, zlib.error)
 
 Report = Callable[[Problem], None]
@@ -80,7 +83,11 @@ class Input:
                 if stream is None:
                     file = stack.enter_context(self._path.open("rb", buffering=_BUFFER))
                     stream = _gunzip(cast(io.BufferedReader, file))
-                for number, raw in enumerate(stream, 1):
+                for number, raw in enumerate(iter(functools.partial(stream.readline, LONGEST_LINE + 1), b""), 1):
+                    if len(raw) > LONGEST_LINE:
+                        found = f"a line of more than {LONGEST_LINE // 10**6} MB"
+                        report(Problem(self.name, number, found, "a sentence, or a record, on each line"))
+                        return  # what follows may be of any size
                     line = self._decode(number, raw, report)
                     if line is not None:
                         yield number, line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from sequst.corpus.words import split_words
@@ -80,6 +81,16 @@ def sentence_from_text(text: str, id: str | int | None = None, source: Source | 
     """The text cut into words by the rule in `words`."""
     offsets = tuple(split_words(text))
     return Sentence(tuple(text[start:end] for start, end in offsets), None, id, source, text, offsets)
+
+
+LONGEST_WORD = 10_000
+"""Characters. A file without spaces is no text, and would take gigabytes to be cut into sub-words."""
+
+
+def require_short(words: Iterable[str]) -> None:
+    """Raise an error for words that are none."""
+    if (longest := max(words, key=len, default="")) and len(longest) > LONGEST_WORD:
+        raise Malformed(f"a word of {len(longest):,} characters, {shorten(longest)}", f"words of at most {LONGEST_WORD:,}")
 
 
 def require_text(text: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
-from sequst.corpus.sentence import Sentence, require_text, sentence_from_text
+from sequst.corpus.sentence import Sentence, require_short, require_text, sentence_from_text
 from sequst.corpus.tags import OUTSIDE, spans
 from sequst.errors import Malformed, UsageError, shorten
 from sequst.tagger.entity_calibration import UNCALIBRATED, EntityCalibration
@@ -134,11 +134,12 @@ def as_sentence(item: Any, id_: int) -> Sentence:
 
 
 def _whole(sentence: Sentence, number: int) -> Sentence:
-    for word in sentence.words:
-        try:
+    try:
+        require_short(sentence.words)
+        for word in sentence.words:
             require_text(word)
-        except Malformed as bad:
-            raise UsageError(f"sentence {number}: found {bad.found}; expected {bad.expected}") from None
+    except Malformed as bad:
+        raise UsageError(f"sentence {number}: found {bad.found}; expected {bad.expected}") from None
     return sentence
 
 

@@ -8,6 +8,7 @@ passes on the code points of what was uploaded. No file says which, so the offse
 from __future__ import annotations
 
 import functools
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 from sequst.corpus.formats.columns import SEPARATORS
 from sequst.corpus.formats.records import Ids, each, id_of
 from sequst.corpus.formats.registry import Request
-from sequst.corpus.sentence import Offsets, Sentence, Source, require_text
+from sequst.corpus.sentence import Offsets, Sentence, Source, require_short, require_text
 from sequst.corpus.tags import Span, spans, tags_of
 from sequst.corpus.words import split_words
 from sequst.errors import Malformed, shorten
@@ -118,6 +119,7 @@ def _sentence(
     id_ = id_of(record.id, number) if ids is None else ids.of(record.id, number, place)
     offsets = tuple(split_words(record.text)) if record.words is None else record.words
     words = tuple(record.text[start:end] for start, end in offsets)
+    require_short(words)
     if not request.with_tags:
         return Sentence(words, None, id_, place, record.text, offsets)
     tags, misfits = _tags(record, place, offsets, request.policy == "trim", utf16)
@@ -182,7 +184,7 @@ def _in_words(text: str, mark: Mark, offsets: Offsets) -> tuple[Span | None, lis
     if mark.pieces > 1:
         changes.append((f"{named}, the longest of {mark.pieces} pieces of an entity", "only that is kept"))
     start, end = mark.end - len(covered.lstrip()), mark.start + len(covered.rstrip())
-    touched = [i for i, (begin, stop) in enumerate(offsets) if begin < end and stop > start]
+    touched = range(bisect_right(offsets, start, key=lambda word: word[1]), bisect_left(offsets, end, key=lambda word: word[0]))
     if not touched:
         return None, [*changes, (f"{named} covers no word", "dropped")]
     first, last = touched[0], touched[-1]
@@ -221,9 +223,10 @@ def checked(mark: Mark, text: str, utf16: bool = False) -> Mark:
     if utf16:
         places = _utf16_places(text)
         if start not in places or end not in places:
-            past = max(start, end) > max(places)
+            most = next(reversed(places))
+            past = max(start, end) > most
             found = f"span {start} to {end}" + ("" if past else ", which cuts a character")
-            raise Malformed(found, f"UTF-16 offsets from 0 to {max(places)}, of whole characters")
+            raise Malformed(found, f"UTF-16 offsets from 0 to {most}, of whole characters")
         start, end = places[start], places[end]
     if not isinstance(type_, str) or not type_.strip():
         raise Malformed(f"{shorten(type_)} as the type of span {start} to {end}", "a string as type")
@@ -236,6 +239,7 @@ def checked(mark: Mark, text: str, utf16: bool = False) -> Mark:
     return mark if said is None and not utf16 else mark._replace(start=start, end=end, said=None)
 
 
+@functools.lru_cache(maxsize=2)
 def _utf16_places(text: str) -> dict[int, int]:
     """The code point at every UTF-16 offset; the middle of a character has none."""
     places, at = {}, 0
@@ -271,8 +275,15 @@ def _explains(text: str, mark: Mark) -> bool:
         return False
     if mark.said is not None:
         return text[mark.start : mark.end] == mark.said
+    starts, ends = _edges(text)
+    return mark.start in starts and mark.end in ends
+
+
+@functools.lru_cache(maxsize=2)
+def _edges(text: str) -> tuple[frozenset[int], frozenset[int]]:
+    """Where words begin, and where they end."""
     words = split_words(text)
-    return mark.start in {start for start, _ in words} and mark.end in {end for _, end in words}
+    return frozenset(start for start, _ in words), frozenset(end for _, end in words)
 
 
 def marks_of(sentence: Sentence) -> tuple[str, list[Mark]]:

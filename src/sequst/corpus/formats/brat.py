@@ -5,7 +5,9 @@ A line of the text is a sentence, as BRAT shows it. Offsets count the characters
 
 from __future__ import annotations
 
+import itertools
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,7 +19,8 @@ from sequst.errors import Malformed, Problem, UsageError, shorten
 from sequst.files import atomic_folder, atomic_text
 from sequst.inputs import Input, Report
 
-_TEXT_BOUND = re.compile(r"(T\S*)\t(\S+) (-?\d+ -?\d+(?:;-?\d+ -?\d+)*)\t(.*)")
+_NUMBER = "-?[0-9]{1,18}"
+_TEXT_BOUND = re.compile(rf"(T\S*)\t(\S+) ({_NUMBER} {_NUMBER}(?:;{_NUMBER} {_NUMBER})*)\t(.*)")
 _KINDS = {
     "R": "a relation", "E": "an event", "A": "an attribute", "M": "an attribute", "N": "a normalisation", "#": "a note",
     "*": "an equivalence",
@@ -72,15 +75,18 @@ def _document(path: Path, annotations: Path, name: str, request: Request) -> Ite
         return
     marks, lost = _marks(said, text, str(annotations), request.report)
     lines: list[tuple[int, str, list[Mark]]] = []
-    at = 0
-    for number, line in enumerate(text.split("\n"), 1):
-        end = at + len(line)
-        here = [mark._replace(start=mark.start - at, end=mark.end - at) for mark in marks if at <= mark.start < end]
+    texts = text.split("\n")
+    starts = list(itertools.accumulate((len(line) + 1 for line in texts[:-1]), initial=0))
+    on: list[list[Mark]] = [[] for _ in texts]
+    for mark in marks:
+        row = bisect_right(starts, mark.start) - 1
+        if mark.start < starts[row] + len(texts[row]):
+            on[row].append(mark._replace(start=mark.start - starts[row], end=mark.end - starts[row]))
+    for number, (line, here) in enumerate(zip(texts, on, strict=True), 1):
         if line.strip():
             lines.append((number, line.removesuffix("\r"), here))
         else:
             lost += [Lost(f"{mark.type} on a line of white space", source=mark.source) for mark in here]
-        at = end + 1
     for number, line, here in lines:
         id_ = _number(name if len(lines) == 1 else f"{name}-{number}")
         yield Source(str(path), number), Annotated(line, id_, answers=[here] if is_annotated else [], lost=lost)
@@ -89,7 +95,7 @@ def _document(path: Path, annotations: Path, name: str, request: Request) -> Ite
 
 def _number(name: str) -> str | int:
     """A name that is a number as such: numbers are what sentences without ids have."""
-    return int(name) if name.isdecimal() and str(int(name)) == name else name
+    return int(name) if re.fullmatch(r"0|[1-9][0-9]{0,17}", name) else name
 
 
 def _marks(said: str, text: str, name: str, report: Report) -> tuple[list[Mark], list[Lost]]:

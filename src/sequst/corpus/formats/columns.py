@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from sequst.corpus.formats.registry import Layout, Request
-from sequst.corpus.sentence import Sentence, Source
+from sequst.corpus.sentence import LONGEST_WORD, Sentence, Source
 from sequst.corpus.tags import is_tag
 from sequst.errors import Problem, SequstError, shorten
 from sequst.files import atomic_text
@@ -76,6 +76,8 @@ def _problems(name: str, rows: list[Row], width: int, layout: Layout, tagged: bo
             found, expected = f"{len(fields)} columns, {{}}", f"{width}, as in the first row"
         elif not fields[layout.word].strip(" "):
             found, expected = "an empty word, {}", "a word in every row"
+        elif len(fields[layout.word]) > LONGEST_WORD:
+            found, expected = "a word of too many characters, {}", f"words of at most {LONGEST_WORD:,}"
         elif tagged and not is_tag(fields[layout.tag]):
             row, found = fields[layout.tag], "{} as the tag"
             expected = "O, B-TYPE or I-TYPE; if the tag is in another column, say which: --tag-column, --word-column"

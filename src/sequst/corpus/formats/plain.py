@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from sequst.corpus.formats.registry import Request
-from sequst.corpus.sentence import Sentence, Source, sentence_from_text
+from sequst.corpus.sentence import Sentence, Source, require_short, sentence_from_text
+from sequst.errors import Malformed
 from sequst.files import atomic_text
 
 
@@ -14,7 +15,14 @@ def read(request: Request) -> Iterator[Sentence]:
     """A sentence for every line that is not empty; offsets count from the start of the line."""
     lines = ((number, line) for number, line in request.source.lines(request.report) if line.strip())
     for ordinal, (number, line) in enumerate(lines, 1):
-        yield sentence_from_text(line, ordinal, Source(request.source.name, number))
+        place = Source(request.source.name, number)
+        sentence = sentence_from_text(line, ordinal, place)
+        try:
+            require_short(sentence.words)
+        except Malformed as bad:
+            request.report(place.problem(bad.found, bad.expected))
+        else:
+            yield sentence
 
 
 def write(path: Path, sentences: Iterable[Sentence]) -> None:

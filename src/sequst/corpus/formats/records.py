@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from sequst.corpus.formats.columns import SEPARATORS
 from sequst.corpus.formats.registry import Request
-from sequst.corpus.sentence import Sentence, Source, require_text
+from sequst.corpus.sentence import Sentence, Source, require_short, require_text
 from sequst.corpus.tags import is_tag
 from sequst.errors import Malformed, shorten
 from sequst.inputs import Input, Report
@@ -136,6 +136,7 @@ def words_with_tags(words: Any, tags: Any, id_: str | int, place: Source) -> Sen
         if not isinstance(word, str) or not word.strip(" ") or SEPARATORS.search(word):
             raise Malformed(f"{shorten(word)} among the words", "non-empty strings without tabs and line ends")
         require_text(word)
+    require_short(words)
     for tag in [] if tags is None else list_of(tags, "tags"):
         if not isinstance(tag, str) or not is_tag(tag):
             raise Malformed(f"{shorten(tag)} as a tag", "O, B-TYPE or I-TYPE")

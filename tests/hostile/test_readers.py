@@ -1,0 +1,118 @@
+"""Files of sentences that somebody else made: sentences or an error that names the place, in time that grows with the file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sequst.cli.reading import open_stream
+from sequst.corpus.formats.read import read_file, stream
+from sequst.corpus.formats.write import write_sentences
+from sequst.corpus.generated import generate
+from sequst.errors import SequstError
+from sequst.inputs import LONGEST_LINE
+
+
+def spans(count: int, word: str) -> tuple[str, list[tuple[int, int]]]:
+    """A text of that many words, and the places of every second one."""
+    text = " ".join([word] * count)
+    step = len(word) + 1
+    return text, [(start, start + len(word)) for start in range(0, count * step, 2 * step)]
+
+
+def json_lines(folder: Path, count: int) -> Path:
+    text, places = spans(count, "word")
+    (folder / "a.jsonl").write_text(json.dumps({"text": text, "spans": [[*place, "X"] for place in places]}))
+    return folder / "a.jsonl"
+
+
+def doccano(folder: Path, count: int) -> Path:
+    text, places = spans(count, "w\U0001f44d")
+    (folder / "b.jsonl").write_text(json.dumps({"id": 1, "text": text, "label": [[*place, "X"] for place in places]}))
+    return folder / "b.jsonl"
+
+
+def brat(folder: Path, count: int) -> Path:
+    text, places = spans(count, "word")
+    (folder / "c.txt").write_text(text.replace(" ", "\n"))
+    (folder / "c.ann").write_text("".join(f"T{i}\tX {start} {end}\tword\n" for i, (start, end) in enumerate(places)))
+    return folder / "c.ann"
+
+
+@pytest.mark.parametrize("make", [json_lines, doccano, brat])
+def test_time_grows_with_the_file(make: Callable[[Path, int], Path], tmp_path: Path) -> None:
+    """Eight times the marks in less than twenty times the time: it would be 64, were each looked for among all."""
+
+    def seconds(count: int) -> float:
+        path, times = make(tmp_path, count), []
+        for _ in range(3):
+            begun = time.process_time()
+            assert sum(tag == "B-X" for s in read_file(path).require() for tag in s.tags or ()) == count // 2
+            times.append(time.process_time() - begun)
+        return min(times)
+
+    assert seconds(16_000) < 20 * seconds(2_000)
+
+
+FORMATS = ("conll", "jsonl", "labelstudio", "doccano", "prodigy", "argilla", "brat", "text")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_mutated_files_are_read_or_refused(format: str, tmp_path: Path) -> None:
+    """Bytes changed, cut out, doubled: sentences, or places of the file that cannot be read."""
+    rng, begun = random.Random(1), time.monotonic()
+    whole = tmp_path / ("a.ann" if format == "brat" else f"a.{format}")
+    write_sentences(whole, format, generate().pool[:5])
+    data = whole.read_bytes()
+    for _ in range(250):
+        place, length = rng.randrange(len(data)), rng.choice((1, 1, 1, 4, 30))
+        middle = rng.choice(
+            (rng.randbytes(length), b"", 2 * data[place : place + length], b"9" * 5000, b"\xed\xa0\x80", b"[" * 2000)
+        )
+        whole.write_bytes(data[:place] + middle + data[place + length :])
+        reading, error = attempt(whole, format)
+        if error:
+            assert len(error) < 2000
+        else:
+            assert all(sentence.words for sentence in reading)
+    assert time.monotonic() - begun < 60
+
+
+def attempt(path: Path, format: str) -> tuple[list[object], str]:
+    try:
+        return [*read_file(path, format=format, tag_use="hidden").require()], ""
+    except SequstError as error:
+        return [], str(error)
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.conll", "a.jsonl"])
+def test_a_word_that_is_none(name: str, tmp_path: Path) -> None:
+    """Megabytes without a space cost no gigabytes."""
+    word = "a" * 3_000_000
+    lines = {"a.txt": word, "a.conll": f"b O\n{word} O", "a.jsonl": json.dumps({"text": word, "spans": []})}
+    (tmp_path / name).write_text(lines[name] + "\n")
+    tracemalloc.start()
+    with pytest.raises(SequstError, match=r"a word of .* characters.*words of at most 10,000"):
+        read_file(tmp_path / name).require()
+    assert tracemalloc.get_traced_memory()[1] < 100_000_000
+    tracemalloc.stop()
+
+
+def test_a_line_without_an_end(tmp_path: Path) -> None:
+    """A gzip of a few kilobytes that is one line of far more than memory should hold."""
+    with gzip.open(tmp_path / "a.txt.gz", "wb", compresslevel=1) as file:
+        for _ in range(8):
+            file.write(b"a " * (LONGEST_LINE // 16))
+            file.write(b"b " * (LONGEST_LINE // 16))
+    tracemalloc.start()
+    with pytest.raises(SequstError, match=r"a\.txt\.gz:1: found a line of more than 50 MB; expected a sentence"):
+        list(stream(*open_stream(str(tmp_path / "a.txt.gz"), "text", None)))
+    assert tracemalloc.get_traced_memory()[1] < 4 * LONGEST_LINE
+    tracemalloc.stop()
