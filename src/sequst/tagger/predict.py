@@ -18,7 +18,7 @@ from sequst.tagger.accel.parallel import on_all_cores
 from sequst.tagger.batches import Batch, collate
 from sequst.tagger.capitals import ways_of
 from sequst.tagger.planning import plan
-from sequst.tagger.prediction import CHUNK, Prediction
+from sequst.tagger.prediction import CHUNK, NOT_FINITE, Prediction
 
 if TYPE_CHECKING:
     from sequst.tagger.tagger import Tagger
@@ -110,7 +110,7 @@ def label_words(tagger: Tagger, sentences: Sequence[Sentence], probabilities: bo
         nothing["probabilities"] = np.zeros((0, len(tagger.labels)), dtype=np.float32)
     arrays = found.arrays(nothing)
     if not np.isfinite(arrays["confidences"]).all():
-        raise SequstError("the scores of the tagger are not finite: its weights are damaged; train it again")
+        raise SequstError(NOT_FINITE)
     return WordLabels(starts=words.starts, **arrays)
 
 

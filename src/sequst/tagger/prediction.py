@@ -13,12 +13,19 @@ from sequst.tagger.entity_calibration import UNCALIBRATED, EntityCalibration
 
 CHUNK = 4096
 """Sentences held at once when streaming; batches are sorted by length within a chunk."""
+NOT_FINITE = "the scores of the tagger are not finite: its weights are damaged; train it again"
 NO_RAW_TAGS = "the tags of a CRF are the best path over all words of a sentence: it has no raw ones"
 
 SHAPES = (
     "a text (str), the words of one sentence (a list or tuple of strings without spaces), a Sentence, "
     "or a list of texts, of lists of words or of Sentences"
 )
+
+
+def trial_sentence(max_length: int) -> Sentence:
+    """Words of many kinds, as many as fill a window: a model that cannot tag them is refused when it is loaded."""
+    words = ("a", "Oslo", "\u00e9\u00df", "\u4e2d", "\u2603", "1,000.5", "\U0001f44d", "!")
+    return Sentence(words * (min(max_length, 512) // len(words) + 1))
 
 
 class Entity(NamedTuple):

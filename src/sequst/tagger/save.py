@@ -11,7 +11,6 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import OUTSIDE, is_tag, types_of
 from sequst.errors import SequstError, UsageError, shorten
 from sequst.files import atomic_folder, atomic_text, read_json, write_json
@@ -24,6 +23,7 @@ from sequst.tagger.entity_calibration import EntityCalibration
 from sequst.tagger.heads import HEADS, CrfHead, SoftmaxHead
 from sequst.tagger.model_card import model_card
 from sequst.tagger.predict import label_words
+from sequst.tagger.prediction import trial_sentence
 from sequst.tagger.tagger import Tagger
 from sequst.version import __version__
 
@@ -76,7 +76,7 @@ def load(folder: str | Path) -> Tagger:
     require_model(folder)
     with loading(f"the model in {folder}"):
         tagger = _assembled(folder)
-        label_words(tagger, [Sentence(_TRIAL * (min(tagger.max_length, 512) // len(_TRIAL) + 1))])  # some faults show only here
+        label_words(tagger, [trial_sentence(tagger.max_length)])  # some faults show only here
     return tagger
 
 
@@ -148,8 +148,6 @@ _READERS: dict[str, Callable[..., Any]] = {
     "capitals": capitals.checked,
     "entity_calibration": EntityCalibration.from_dict,
 }
-_TRIAL = ("a", "Oslo", "\u00e9\u00df", "\u4e2d", "\u2603", "1,000.5", "\U0001f44d", "!")
-"""Words of many kinds: a model that cannot tag them is refused when it is loaded."""
 _LONGEST = 100_000
 """Sub-words of a window."""
 _RENAMED = {"successions": "transitions", "trust": "entity_calibration"}

@@ -68,7 +68,9 @@ class Facts:
                 transitions=bool(found["transitions"]),
                 capitals=checked(found["capitals"]),
             )
-        except (KeyError, TypeError, ValueError) as error:
+            if not 4 <= facts.max_length <= 100_000 or not 0 <= facts.overlap <= facts.max_length // 2 or facts.pad < 0:
+                raise ValueError(f"max_length {facts.max_length}, overlap {facts.overlap}, pad {facts.pad}")
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise SequstError(f"{path}: damaged or not written by sequst ({reason}); export the model again") from None
         if facts.transitions != there:

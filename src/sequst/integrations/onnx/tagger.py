@@ -18,7 +18,7 @@ from sequst.integrations.onnx.decoding import Transitions, decode
 from sequst.integrations.onnx.folder import GRAPH, TOKENIZER, TRANSITIONS, Facts, is_exported
 from sequst.tagger.capitals import capital_scores, ways_of
 from sequst.tagger.planning import padded, plan
-from sequst.tagger.prediction import CHUNK, NO_RAW_TAGS, Prediction, as_sentences
+from sequst.tagger.prediction import CHUNK, NO_RAW_TAGS, NOT_FINITE, Prediction, as_sentences, trial_sentence
 from sequst.tagger.windows import BackendSplitter, Window
 
 if TYPE_CHECKING:
@@ -51,13 +51,17 @@ class OnnxTagger:
             backend = needed("tokenizers", "onnx").Tokenizer.from_file(str(folder / TOKENIZER))
             splitter = BackendSplitter(backend, facts.special, facts.max_length, facts.overlap)
             transitions = Transitions.load(folder / TRANSITIONS, len(facts.labels)) if facts.transitions else None
-        except SequstError:
+            if raw_tags:
+                facts, transitions = dataclasses.replace(facts, capitals={}), None
+            tagger = cls(facts, graph, splitter, transitions)
+            tagger._label([trial_sentence(facts.max_length)])
+        except (SequstError, KeyboardInterrupt, SystemExit):
             raise
-        except Exception as error:  # tokenizers and safetensors have exceptions of their own
-            raise SequstError(f"cannot load the model in {folder}: {error}; export it again") from error
-        if raw_tags:
-            facts, transitions = dataclasses.replace(facts, capitals={}), None
-        tagger = cls(facts, graph, splitter, transitions)
+        except (
+            BaseException
+        ) as error:  # each library has its own, and panics of Rust are no Exceptions
+            reason = " ".join(str(error).split())[:300]
+            raise SequstError(f"cannot load the model in {folder}: {reason}; export it again") from error
         tagger.entity_calibration = tagger.entity_calibration.asked_for(raw_tags, min_confidence)
         return tagger
 
@@ -102,6 +106,8 @@ class OnnxTagger:
                 place = slice(window.first + start, window.first + stop)
                 labels[window.sentence][place] = found[row, start:stop]
                 confidences[window.sentence][place] = sure[row, start:stop]
+        if not all(np.isfinite(each).all() for each in confidences):
+            raise SequstError(NOT_FINITE)
         return labels, confidences
 
 
