@@ -99,7 +99,7 @@ def test_a_word_that_is_none(name: str, tmp_path: Path) -> None:
     lines = {"a.txt": word, "a.conll": f"b O\n{word} O", "a.jsonl": json.dumps({"text": word, "spans": []})}
     (tmp_path / name).write_text(lines[name] + "\n")
     tracemalloc.start()
-    with pytest.raises(SequstError, match=r"a word of .* characters.*words of at most 10,000"):
+    with pytest.raises(SequstError, match=r"a word of .* characters.*words of at most 100,000"):
         read_file(tmp_path / name).require()
     assert tracemalloc.get_traced_memory()[1] < 100_000_000
     tracemalloc.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,12 +20,20 @@ def console(stderr: bool) -> Console:
     return Console(stderr=stderr, highlight=False, markup=False, soft_wrap=True)
 
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def safe(text: str) -> str:
+    """The text without control characters of data, which could write anywhere on a terminal."""
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
 def show(result: object, **options: Any) -> None:
-    console(stderr=False).print(result, **options)
+    console(stderr=False).print(safe(result) if isinstance(result, str) else result, **options)
 
 
 def note(message: str) -> None:
-    console(stderr=True).print(message, style="dim")
+    console(stderr=True).print(safe(message), style="dim")
 
 
 class LogHandler(logging.Handler):
@@ -40,5 +49,5 @@ def fail(message: str, code: int) -> NoReturn:
     except OSError:  # what cannot be written now cannot be written at exit either
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     console(stderr=True).print("error: ", style="bold red", end="")
-    console(stderr=True).print(message)
+    console(stderr=True).print(safe(message))
     sys.exit(code)

@@ -28,7 +28,7 @@ def sample(
     """
     from rich.table import Table
 
-    from sequst.cli.console import note, show
+    from sequst.cli.console import note, safe, show
     from sequst.corpus import sampling
     from sequst.corpus.formats.read import read_file
     from sequst.files import require_free
@@ -44,7 +44,7 @@ def sample(
     table = Table("sentences (mentions)", *parts, box=None, pad_edge=False)
     for type_ in sorted({t for part in parts for t in summary[part]["types"]}):
         rows = (summary[part]["types"].get(type_, {"sentences": 0, "mentions": 0}) for part in parts)
-        table.add_row(type_, *(f"{row['sentences']} ({row['mentions']})" for row in rows))
+        table.add_row(safe(type_), *(f"{row['sentences']} ({row['mentions']})" for row in rows))
     table.add_row("all", *(f"{summary[part]['sentences']} ({summary[part]['mentions']})" for part in parts))
     show(table)
     for type_, got in split.short.items():

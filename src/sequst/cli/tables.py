@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from sequst.cli.console import note, show
+from sequst.cli.console import note, safe, show
 
 if TYPE_CHECKING:
     from sequst.api import Result
@@ -50,7 +50,7 @@ def print_scores(scores: dict[str, Any]) -> None:
     """Precision, recall and F1 of every type and of all, and the calibration error."""
     table = plain_table("type", "precision", "recall", "F1", "entities")
     for type_, row in [*scores["types"].items(), ("all", scores)]:
-        table.add_row(type_, *(f"{row[key]:.2f}" for key in ("precision", "recall", "f1")), str(row["tp"] + row["fn"]))
+        table.add_row(safe(type_), *(f"{row[key]:.2f}" for key in ("precision", "recall", "f1")), str(row["tp"] + row["fn"]))
     show(table)
     ece = "no entity predicted" if scores["ece"] is None else f"{scores['ece']:.2f}"
     show(f"{scores['sentences']} sentences; expected calibration error of the entities: {ece}")
@@ -96,15 +96,16 @@ def tagged(prediction: Prediction) -> Text:
     assert sentence is not None
     assert offsets is not None
     for entity in prediction.entities:
-        text.append(sentence[end : offsets[entity.start][0]])
+        text.append(safe(sentence[end : offsets[entity.start][0]]))
         end = offsets[entity.end - 1][1]
         level = round(40 + 160 * entity.confidence)
         text.append(
-            f"[{entity.text} | {entity.type} {entity.confidence:.0%}]", f"white on rgb(0,{level // 2},{level * 5 // 12})"
+            f"[{safe(entity.text)} | {safe(entity.type)} {entity.confidence:.0%}]",
+            f"white on rgb(0,{level // 2},{level * 5 // 12})",
         )
-    text.append(sentence[end:])
+    text.append(safe(sentence[end:]))
     for entity in prediction.left_out:
-        text.append(f"\nleft out: {entity.text} | {entity.type} {entity.confidence:.0%}", "dim")
+        text.append(f"\nleft out: {safe(entity.text)} | {safe(entity.type)} {entity.confidence:.0%}", "dim")
     return text
 
 
@@ -137,5 +138,5 @@ def suspects_table(found: Sequence[Mapping[str, Any]]) -> Table:
             if entity is not None and entity["text"] != record["text"]:
                 shown += f" {entity['text']!r}"
             cells += [shown, f"{record[f'{side}_probability']:.2f}"]
-        table.add_row(place, record["text"], *cells)
+        table.add_row(*map(safe, (place, record["text"], *cells)))
     return table

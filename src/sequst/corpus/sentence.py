@@ -83,7 +83,7 @@ def sentence_from_text(text: str, id: str | int | None = None, source: Source | 
     return Sentence(tuple(text[start:end] for start, end in offsets), None, id, source, text, offsets)
 
 
-LONGEST_WORD = 10_000
+LONGEST_WORD = 100_000
 """Characters. A file without spaces is no text, and would take gigabytes to be cut into sub-words."""
 
 

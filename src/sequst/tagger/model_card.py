@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,12 @@ def model_card(types: Sequence[str], facts: Mapping[str, Any]) -> str:
     import jinja2  # not needed to load a tagger
 
     others = [(name.replace("_", " "), _cell(value)) for name, value in facts.items() if name not in _OWN and value is not None]
-    told = {"types": types, "others": others, "scores": _scores(facts.get("test")), "rounds": _rounds(facts.get("history"))}
+    told = {
+        "types": list(map(_plain, types)),
+        "others": others,
+        "scores": _scores(facts.get("test")),
+        "rounds": _rounds(facts.get("history")),
+    }
     loader = jinja2.PackageLoader("sequst.tagger", ".")
     environment = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
     return environment.get_template("model_card.md.j2").render({**facts, **told})
@@ -26,7 +32,7 @@ def model_card(types: Sequence[str], facts: Mapping[str, Any]) -> str:
 def _scores(test: Mapping[str, Any] | None) -> list[list[str]]:
     """Of every type, and of all."""
     found = {**test["types"], "all": test} if test else {}
-    return [[name, *(f"{score[key]:.1f}" for key in ("precision", "recall", "f1"))] for name, score in found.items()]
+    return [[_plain(name), *(f"{score[key]:.1f}" for key in ("precision", "recall", "f1"))] for name, score in found.items()]
 
 
 def _rounds(history: Sequence[Mapping[str, Any]] | None) -> list[list[str]]:
@@ -43,3 +49,9 @@ def _cell(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {_cell(item)}" for key, item in value.items())
     return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def _plain(text: str) -> str:
+    """A type as text: what Markdown or HTML would take for its own is escaped."""
+    printable = "".join(character if character.isprintable() else " " for character in text)
+    return re.sub(r"[\\`|<>\[\]&]", lambda found: f"&#{ord(found[0])};", printable)

@@ -45,6 +45,8 @@ class Guess(NamedTuple):
 
 def open_input(path: str | Path, name: str | None = None, format: str = "auto") -> Input:
     """A file, or the folder or name of a format that may be one."""
+    if not str(path):
+        raise UsageError("a file without a name; name a file")
     folder, _ = place_and_split(path)
     if format == "datasets":
         is_place = not Path(path).is_file()

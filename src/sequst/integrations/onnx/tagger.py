@@ -57,9 +57,7 @@ class OnnxTagger:
             tagger._label([trial_sentence(facts.max_length)])
         except (SequstError, KeyboardInterrupt, SystemExit):
             raise
-        except (
-            BaseException
-        ) as error:  # each library has its own, and panics of Rust are no Exceptions
+        except BaseException as error:  # each library has its own, and panics of Rust are no Exceptions
             reason = " ".join(str(error).split())[:300]
             raise SequstError(f"cannot load the model in {folder}: {reason}; export it again") from error
         tagger.entity_calibration = tagger.entity_calibration.asked_for(raw_tags, min_confidence)

@@ -11,6 +11,7 @@ import functools
 import hashlib
 import importlib.util
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,10 @@ def resolve(name: str) -> str:
     if (Path(name) / "bilstm.json").is_file():
         raise UsageError(f"the encoder {name!r} is a trained BiLSTM: it cannot be trained further; use --encoder bilstm")
     if name != MINILM:
+        if not name or (_is_path(name) and not Path(name).is_dir()):
+            raise UsageError(
+                f"the encoder {shorten(name)}: there is no such folder; name one, `minilm`, `bilstm` or a hub model"
+            )
         return name
     folder = _minilm_folder()
     if folder is None:
@@ -39,6 +44,11 @@ def resolve(name: str) -> str:
     weights = folder / "model.safetensors"
     _verify_once(weights, weights.stat().st_mtime_ns)
     return str(folder)
+
+
+def _is_path(name: str) -> bool:
+    """Whether a name can only be one of a folder: those of the hub are NAME or OWNER/NAME."""
+    return not re.fullmatch(r"[\w][\w.-]*(/[\w][\w.-]*)?", name, re.ASCII)
 
 
 def _minilm_folder() -> Path | None:
