@@ -2,6 +2,7 @@
 # make demo    set up what is missing, then train on a generated corpus and print the scores
 # make test    set up what is missing, then run all tests
 # make check   the quick part: style, types, room order
+# make fuzz    mutate models, runs, exports and data for MINUTES=30; what it finds is kept in tests/hostile/seeds.txt
 # make figures   RESULTS.md, the tables of all pages and their pictures, from results
 # make docs    the documentation as a site, in build/site
 # make check-wheel   the wheel as a user has it: installed into a fresh environment elsewhere, where the demo must run
@@ -18,7 +19,7 @@ export PIP_USE_PEP517 := 1
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: setup demo test check figures docs check-wheel clean
+.PHONY: setup demo test check fuzz figures docs check-wheel clean
 
 setup: $(READY)
 
@@ -43,6 +44,9 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+fuzz: $(READY)
+	$(BIN)/python tests/hostile/fuzz.py $(or $(MINUTES),30)
 
 figures: $(READY)
 	$(BIN)/python benchmarks/pages.py

@@ -37,9 +37,9 @@ def attempt(folder: Path) -> tuple[Any, str]:
 
 
 @pytest.mark.parametrize("name", ["sequst.json", "tokenizer.json"])
-def test_a_tampered_file_is_refused_or_harmless(name: str, exported: Path, tmp_path: Path) -> None:
+def test_a_tampered_file_is_refused_or_harmless(seed: int, name: str, exported: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(exported, tmp_path / "o"))
-    whole, rng, refused = json.loads((folder / name).read_text()), random.Random(1), 0
+    whole, rng, refused = json.loads((folder / name).read_text()), random.Random(seed), 0
     changes = [(path, part) for path in places(whole) for part in WRONG if part != 10**400]
     for path, part in rng.sample(changes, min(len(changes), 250)):
         (folder / name).write_text(json.dumps(with_part(whole, path, part)))
@@ -49,9 +49,9 @@ def test_a_tampered_file_is_refused_or_harmless(name: str, exported: Path, tmp_p
     assert refused > 30
 
 
-def test_a_damaged_graph(exported: Path, tmp_path: Path) -> None:
+def test_a_damaged_graph(seed: int, exported: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(exported, tmp_path / "o"))
-    data, rng = (folder / "model.onnx").read_bytes(), random.Random(1)
+    data, rng = (folder / "model.onnx").read_bytes(), random.Random(seed)
     for _ in range(60):
         place = rng.randrange(len(data))
         (folder / "model.onnx").write_bytes(data[:place] + bytes([data[place] ^ 1 << rng.randrange(8)]) + data[place + 1 :])

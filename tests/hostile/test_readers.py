@@ -65,9 +65,9 @@ FORMATS = ("conll", "jsonl", "labelstudio", "doccano", "prodigy", "argilla", "br
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_mutated_files_are_read_or_refused(format: str, tmp_path: Path) -> None:
+def test_mutated_files_are_read_or_refused(seed: int, format: str, tmp_path: Path) -> None:
     """Bytes changed, cut out, doubled: sentences, or places of the file that cannot be read."""
-    rng, begun = random.Random(1), time.monotonic()
+    rng, begun = random.Random(seed), time.monotonic()
     whole = tmp_path / ("a.ann" if format == "brat" else f"a.{format}")
     write_sentences(whole, format, generate().pool[:5])
     data = whole.read_bytes()

@@ -61,11 +61,11 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def test_a_flipped_bit_of_a_checkpoint_is_noticed(tmp_path: Path) -> None:
+def test_a_flipped_bit_of_a_checkpoint_is_noticed(seed: int, tmp_path: Path) -> None:
     """Or changes nothing that is read."""
     state = {"weights": {"a": torch.randn(40, 30), "b": torch.arange(50)}, "step": 7, "lines": [{"f1": 1.5, "name": "x"}]}
     save_state(tmp_path / "state.pt", state)
-    data, rng, noticed = (tmp_path / "state.pt").read_bytes(), random.Random(1), 0
+    data, rng, noticed = (tmp_path / "state.pt").read_bytes(), random.Random(seed), 0
     for _ in range(400):
         (tmp_path / "bad.pt").write_bytes(flipped(data, rng.randrange(len(data)), rng.randrange(8)))
         found, error = attempt(lambda: load_state(tmp_path / "bad.pt"))
@@ -82,8 +82,8 @@ def test_a_flipped_bit_of_a_checkpoint_is_noticed(tmp_path: Path) -> None:
             load_state(tmp_path / "bad.pt")
 
 
-def test_a_flipped_bit_of_beliefs_is_noticed(finished: Path, tmp_path: Path) -> None:
-    data, rng = (finished / "rounds/1/beliefs/beliefs.npz").read_bytes(), random.Random(1)
+def test_a_flipped_bit_of_beliefs_is_noticed(seed: int, finished: Path, tmp_path: Path) -> None:
+    data, rng = (finished / "rounds/1/beliefs/beliefs.npz").read_bytes(), random.Random(seed)
     whole = Beliefs.from_file(finished / "rounds/1/beliefs/beliefs.npz")
     for _ in range(200):
         (tmp_path / "b.npz").write_bytes(flipped(data, rng.randrange(len(data)), rng.randrange(8)))
