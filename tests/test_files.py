@@ -8,7 +8,7 @@ import pytest
 
 from sequst import files
 from sequst.errors import SequstError, UsageError
-from sequst.files import _host, atomic_folder, atomic_text
+from sequst.files import _host, atomic_folder, atomic_text, write_bytes
 
 
 def test_a_folder_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,3 +102,18 @@ def test_what_is_thrown_away_waits_for_no_disk(tmp_path: Path, monkeypatch: pyte
     assert (tmp_path / "b").read_bytes() == b"2"
     files.write_bytes(tmp_path / "a", b"3", "")
     assert len(synced) == 2
+
+
+def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "a.txt").write_text("old")
+    for target in ("far/a.txt", "far/new.txt", str(tmp_path / "far" / "b.txt")):
+        (tmp_path / "link").symlink_to(target)
+        write_bytes(tmp_path / "link", b"new", "")
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / target).read_text() == "new"
+        (tmp_path / "link").unlink()
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(SequstError, match="cannot write .*loop"):
+        write_bytes(tmp_path / "loop", b"new", "")
+    assert sorted(path.name for path in (tmp_path / "far").iterdir()) == ["a.txt", "b.txt", "new.txt"]

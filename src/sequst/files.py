@@ -104,10 +104,14 @@ def _is_another(process: int) -> bool:
 def atomic_bytes(path: str | Path, what_now: str = "nothing half-written was left behind") -> Iterator[IO[bytes]]:
     """Write a file that appears under its name only when it is whole; `what_now` tells the way out where that fails.
 
-    A device or a pipe, which cannot be replaced, is written to as it comes.
+    A device or a pipe, which cannot be replaced, is written to as it comes. A link stays, and what it leads to is written.
     """
     path = Path(path)
     with explained(path, what_now):
+        if path.is_symlink():
+            path = Path(os.path.realpath(path))
+            if path.is_symlink():
+                raise OSError(errno.ELOOP, "links that lead to each other")
         direct = path.exists() and not path.is_file()
         target = path if direct else _temporary(path)
         path.parent.mkdir(parents=True, exist_ok=True)
