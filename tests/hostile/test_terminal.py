@@ -61,3 +61,13 @@ def test_a_file_without_a_name(sequst: Callable[..., Any]) -> None:
     done = sequst("check", "--labeled", "")
     assert done.returncode == 2
     assert "a file without a name" in done.stderr
+
+
+def test_a_grid_without_its_encoder_does_not_begin(tmp_path: Path) -> None:
+    from sequst.experiments.cells import Cell
+    from sequst.experiments.grid import run_grid
+
+    cells = [Cell("g", "conll03", seed, encoder="/no/such/folder") for seed in range(30)]
+    with pytest.raises(UsageError, match="there is no such folder"):
+        run_grid(cells, tmp_path, tmp_path / "results.jsonl", commit="0")
+    assert not (tmp_path / "results.jsonl").exists()

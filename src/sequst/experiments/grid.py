@@ -10,7 +10,7 @@ import contextlib
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from sequst.experiments.cells import Cell, current_commit
 from sequst.experiments.engines import ENGINES, Engine, Job, Result
 from sequst.experiments.results import FAILURES, append_lines, key_of, read_results
 from sequst.files import explained, lock
+from sequst.tagger.encoders.shape import require_folder
 
 
 @dataclass
@@ -51,8 +52,10 @@ Tell = Callable[[Cell, Result, GridResult], None]
 """Hears of a cell that has ended, and how the grid goes so far."""
 
 
-def require_data(cells: Iterable[Cell], data: Path) -> None:
-    """An error now, and not after the training, where a file that a cell reads is not there or malformed."""
+def require_data(cells: Sequence[Cell], data: Path) -> None:
+    """Raise an error before any training if a file that a cell reads, or the folder of an encoder, is missing or malformed."""
+    for encoder in dict.fromkeys(cell.encoder for cell in cells):
+        require_folder(encoder)
     for dataset, score_on in dict.fromkeys((cell.dataset, cell.score_on) for cell in cells):
         for part in ("train", "test") if score_on == "test" else ("train",):
             read_part(data, dataset, part)

@@ -11,7 +11,6 @@ import functools
 import hashlib
 import importlib.util
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import transformers
 
 from sequst.errors import SequstError, UsageError, shorten
 from sequst.files import read_json
+from sequst.tagger.encoders.shape import require_folder
 
 MINILM = "minilm"
 _HUB = "sentence-transformers/all-MiniLM-L6-v2"
@@ -33,10 +33,7 @@ def resolve(name: str) -> str:
     if (Path(name) / "bilstm.json").is_file():
         raise UsageError(f"the encoder {name!r} is a trained BiLSTM: it cannot be trained further; use --encoder bilstm")
     if name != MINILM:
-        if not name or (_is_path(name) and not Path(name).is_dir()):
-            raise UsageError(
-                f"the encoder {shorten(name)}: there is no such folder; name one, `minilm`, `bilstm` or a hub model"
-            )
+        require_folder(name)
         return name
     folder = _minilm_folder()
     if folder is None:
@@ -44,11 +41,6 @@ def resolve(name: str) -> str:
     weights = folder / "model.safetensors"
     _verify_once(weights, weights.stat().st_mtime_ns)
     return str(folder)
-
-
-def _is_path(name: str) -> bool:
-    """Whether a name can only be one of a folder: those of the hub are NAME or OWNER/NAME."""
-    return not re.fullmatch(r"[\w][\w.-]*(/[\w][\w.-]*)?", name, re.ASCII)
 
 
 def _minilm_folder() -> Path | None:

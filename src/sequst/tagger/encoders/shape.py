@@ -1,8 +1,12 @@
-"""The shape of a BiLSTM. Needs no torch, so settings can import it."""
+"""The shape of a BiLSTM, and names of encoders. Needs no torch, so settings can import it."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
+
+from sequst.errors import UsageError, shorten
 
 BILSTM = "bilstm"
 """The name of an encoder that is not pretrained."""
@@ -10,6 +14,13 @@ GLOVE = "glove"
 """The name of the packaged word vectors."""
 SHAPE = "bilstm.json"
 """The file in a model's folder that tells its shape."""
+
+
+def require_folder(name: str) -> None:
+    """Raise an error for a name that can only be one of a folder, if there is none: those of the hub are NAME or OWNER/NAME."""
+    is_path = not re.fullmatch(r"[\w][\w.-]*(/[\w][\w.-]*)?", name, re.ASCII)
+    if is_path and not (name and Path(name).is_dir()):
+        raise UsageError(f"the encoder {shorten(name)}: there is no such folder; name one, `minilm`, `bilstm` or a hub model")
 
 
 @dataclass(frozen=True)
