@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -71,3 +75,23 @@ def test_a_grid_without_its_encoder_does_not_begin(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no such folder"):
         run_grid(cells, tmp_path, tmp_path / "results.jsonl", commit="0")
     assert not (tmp_path / "results.jsonl").exists()
+
+
+@pytest.mark.parametrize("verb", [["settings"], ["methods"], ["--help"], ["predict", "nowhere", "-"]])
+def test_an_output_that_takes_nothing(verb: list[str]) -> None:
+    """A full device or a closed output: a message, and no traceback."""
+    for output in (">&-", "> /dev/full"):
+        command = f"{shlex.join([sys.executable, '-m', 'sequst', *verb])} {output} < /dev/null"
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+        assert done.returncode in (1, 2), (command, done.stderr)
+        assert done.stderr.startswith("error: "), (command, done.stderr)
+        assert "bug in sequst" not in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_a_terminal_that_knows_ascii_alone(tmp_path: Path) -> None:
+    (tmp_path / "l.conll").write_text("Z\u00fcrich B-\u00d6RT\nx O\n", encoding="utf-8")
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+    command = [sys.executable, "-m", "sequst", "sample", "l.conll", "--shots", "1", "--output", "s"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
