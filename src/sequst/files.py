@@ -33,7 +33,7 @@ def read_json(path: Path) -> Any:
 
 
 @contextlib.contextmanager
-def intact(path: Path, what_now: str = "delete it, and --resume does again what it held") -> Iterator[None]:
+def intact(path: Path, what_now: str = "delete it, and --resume repeats that part") -> Iterator[None]:
     """Turn whatever goes wrong with the contents of a file of ours into an error that names it."""
     try:
         yield

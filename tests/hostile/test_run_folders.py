@@ -72,7 +72,7 @@ def test_a_flipped_bit_of_a_checkpoint_is_noticed(seed: int, tmp_path: Path) -> 
         noticed += bool(error)
         if error:
             assert f"{tmp_path / 'bad.pt'} is damaged" in error
-            assert "delete it, and --resume does again what it held" in error
+            assert "delete it, and --resume repeats that part" in error
         else:
             assert same(found, state)
     assert noticed > 300

@@ -72,11 +72,14 @@ def check(
         typer.echo(json.dumps({"ok": not failed, "findings": [dataclasses.asdict(f) for f in findings]}, ensure_ascii=False))
     else:
         styles = {"error": "bold red", "warning": "yellow", "note": "dim"}
-        malformed = [finding for finding in findings if finding.kind == "malformed"]
-        for finding in (finding for finding in findings if finding not in malformed[SHOWN:]):
+        malformed = 0
+        for finding in findings:
+            malformed += finding.kind == "malformed"
+            if finding.kind == "malformed" and malformed > SHOWN:
+                continue
             show(f"{finding.level:8}", style=styles[finding.level], end="")
             show(finding.message, soft_wrap=True)
-        if len(malformed) > SHOWN:
-            show(f"{len(malformed) - SHOWN:,} more malformed places; --json lists all")
+        if malformed > SHOWN:
+            show(f"{malformed - SHOWN:,} more malformed places; --json lists all")
         show("training cannot start: fix the errors above" if failed else "training may start")
     raise typer.Exit(1 if failed else 0)

@@ -34,7 +34,7 @@ def demo(
     from sequst.experiments.demo import METHODS, SEEDS, run_demo
     from sequst.tagger.tagger import Tagger
 
-    methods, seeds = method or METHODS, tuple(dict.fromkeys(seed or SEEDS))
+    methods, seeds = tuple(dict.fromkeys(method or METHODS)), tuple(dict.fromkeys(seed or SEEDS))
     summary = run_demo(output, seeds, make_progress(verbose), methods)
     table = plain_table("method", "test F1", "", "seconds a run")
     for name, runs in summary.items():

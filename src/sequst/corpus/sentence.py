@@ -88,7 +88,7 @@ LONGEST_WORD = 100_000
 
 
 def require_short(words: Iterable[str]) -> None:
-    """Raise an error for words that are none."""
+    """Raise an error if a word is longer than `LONGEST_WORD`."""
     if (longest := max(words, key=len, default="")) and len(longest) > LONGEST_WORD:
         raise Malformed(f"a word of {len(longest):,} characters, {shorten(longest)}", f"words of at most {LONGEST_WORD:,}")
 

@@ -52,7 +52,7 @@ Tell = Callable[[Cell, Result, GridResult], None]
 """Hears of a cell that has ended, and how the grid goes so far."""
 
 
-def require_data(cells: Sequence[Cell], data: Path) -> None:
+def require_inputs(cells: Sequence[Cell], data: Path) -> None:
     """Raise an error before any training if a file that a cell reads, or the folder of an encoder, is missing or malformed."""
     for encoder in dict.fromkeys(cell.encoder for cell in cells):
         require_folder(encoder)
@@ -67,7 +67,8 @@ def run_grid(
 ) -> GridResult:  # fmt: skip
     """Run the cells that `output` does not have yet. What there is to see in them beside their scores goes to NAME.KIND.jsonl
     beside it (see `findings`), and what fails to NAME.failures.jsonl. No cell outlives the limit: what has not ended by then is
-    stopped, and left for another time. Before anything is written, all data that they read is looked at."""
+    stopped, and left for another time. Before anything is written, their data and the folders of their encoders are looked
+    at."""
     end = math.inf if limit_seconds is None else time.monotonic() + limit_seconds
     if engine not in ENGINES:
         raise UsageError(f"unknown engine {engine!r}; {nearest(engine, ENGINES)}")
@@ -77,7 +78,7 @@ def run_grid(
         done = {key_of(line) for line in read_results(output)}
         return [cell for key, cell in asked.items() if key not in done]
 
-    require_data(left(), data)
+    require_inputs(left(), data)
     taken = f"{output}: another grid is writing there; name another folder"
     with explained(output.parent, "name another folder"):
         output.parent.mkdir(parents=True, exist_ok=True)

@@ -23,6 +23,7 @@ def model_card(types: Sequence[str], facts: Mapping[str, Any]) -> str:
         "others": others,
         "scores": _scores(facts.get("test")),
         "rounds": _rounds(facts.get("history")),
+        "command": command if (command := str(facts.get("command") or "")).isprintable() else "",
     }
     loader = jinja2.PackageLoader("sequst.tagger", ".")
     environment = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
@@ -48,10 +49,10 @@ def _rounds(history: Sequence[Mapping[str, Any]] | None) -> list[list[str]]:
 def _cell(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {_cell(item)}" for key, item in value.items())
-    return f"{value:.2f}" if isinstance(value, float) else str(value)
+    return f"{value:.2f}" if isinstance(value, float) else _plain(str(value))
 
 
 def _plain(text: str) -> str:
-    """A type as text: what Markdown or HTML would take for its own is escaped."""
+    """The text without control characters, and with the characters of Markdown and HTML escaped."""
     printable = "".join(character if character.isprintable() else " " for character in text)
     return re.sub(r"[\\`|<>\[\]&]", lambda found: f"&#{ord(found[0])};", printable)

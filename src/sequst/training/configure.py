@@ -58,8 +58,9 @@ def from_dict(tree: Mapping[str, Any], where: str = "settings") -> Settings:
 
 def load_saved(path: Path) -> Settings:
     """The settings that a run has saved, all of them."""
-    settings = from_dict(_read_yaml(path), f"settings file {path}")
-    if missing := set(flatten(settings)) - {name for name, _ in leaves(_read_yaml(path))}:
+    tree = _read_yaml(path)
+    settings = from_dict(tree, f"settings file {path}")
+    if missing := set(flatten(settings)) - {name for name, _ in leaves(tree)}:
         raise SequstError(f"{path} is damaged: it has no {min(missing)}; begin a new run")
     return settings
 
@@ -129,7 +130,7 @@ def _parsed(text: str) -> Any:
                 parts = [part for each in inner for part in (each if isinstance(each, tuple) else (each,))]
                 node.count = 1 + sum(part.count for part in parts)
             if getattr(node, "count", _MOST + 1) > _MOST:  # an alias of what it is in has none yet
-                raise yaml.YAMLError(f"line {line}: its aliases stand for more than {_MOST:,} values")
+                raise yaml.YAMLError(f"line {line}: more than {_MOST:,} values, those of aliases counted each time")
             return node  # type: ignore[no-any-return]
 
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:

@@ -104,14 +104,14 @@ class RunDirectory:
         with intact(path, "begin a new run"):
             texts = [facts[name] for name in ("sequst", "torch", "command", "device", "precision")]
             if not all(isinstance(text, str) for text in (*texts, facts["encoder"]["sha256"])):
-                raise TypeError("a fact that is no text")
+                raise TypeError("a fact is not a text")
             if not (type(facts["threads"]) is int and 0 < facts["threads"] < 10_000):
                 raise ValueError(f"threads {shorten(facts['threads'])}")
             if facts["precision"] not in ("fp32", "bf16"):
                 raise ValueError(f"precision {shorten(facts['precision'])}")
             facts["files"] = {role: DataFile(**file) for role, file in facts["files"].items()}
             if "labeled" not in facts["files"] or not all(file.is_sound for file in facts["files"].values()):
-                raise ValueError("its files")
+                raise ValueError("its list of files")
         return facts  # type: ignore[no-any-return]
 
     def files(self) -> Files:

@@ -10,7 +10,6 @@ import contextlib
 import functools
 import hashlib
 import importlib.util
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -176,6 +175,7 @@ def _require_whole(missing: list[str]) -> None:
 
 
 _MOST_LAYERS, _MOST_LABELS, _LARGEST = 1_000, 100_000, 10**8
+"""Bounds of numbers in config.json: layers, labels, all others."""
 
 
 def _require_sizes(folder: Path) -> None:
@@ -186,16 +186,14 @@ def _require_sizes(folder: Path) -> None:
     for name, value in _numbers_in(config):
         most = _MOST_LAYERS if "layers" in name else _MOST_LABELS if name == "num_labels" else _LARGEST
         if not abs(value) <= most:  # nor is it NaN
-            raise ValueError(f"{name} in its config.json is {shorten(value)}; at most {most:,} can be true")
+            raise ValueError(f"{name} in its config.json is {shorten(value)}; must be at most {most:,}")
     options: Any = {"trust_remote_code": False, "local_files_only": True}
     with torch.device("meta"):
         empty = transformers.AutoModelForTokenClassification.from_config(
             transformers.AutoConfig.from_pretrained(folder, **options), trust_remote_code=False
         )
-    needed, stored = (
-        sum(each.numel() for each in empty.parameters()),
-        sum(f.stat().st_size for f in folder.glob("*.safetensors")),
-    )
+    needed = sum(each.numel() for each in empty.parameters())
+    stored = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     if needed > stored + 10**7:  # a number takes a byte at least
         raise ValueError(f"its config.json asks for {needed:,} weights, and its files have {stored:,} bytes")
 
@@ -216,7 +214,7 @@ def _require_own_shards(folder: Path) -> None:
     index = folder / "model.safetensors.index.json"
     if not index.is_file():
         return
-    shards = json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()
+    shards = read_json(index)["weight_map"].values()
     strange = [shard for shard in shards if Path(shard).name != shard or not shard.endswith(".safetensors")]
     if strange:
         raise ValueError(f"{index.name} names {shorten(strange[0])}; expected safetensors files of this folder")
