@@ -139,6 +139,14 @@ def atomic_text(path: str | Path) -> Iterator[IO[str]]:
         text.detach()
 
 
+def with_mark(pieces: Iterable[str]) -> Iterator[str]:
+    """The pieces of a text, after a byte order mark where it begins with a U+FEFF, which readers would take for one."""
+    pieces = filter(None, pieces)
+    for first in pieces:
+        yield "\ufeff" + first if first.startswith("\ufeff") else first
+        yield from pieces
+
+
 def require_writable(path: str | Path, flag: str, read: Iterable[str | Path] = ()) -> None:
     """Raise an error before any work if the file cannot be written, or is one of the files that are `read`."""
     path = Path(path)

@@ -11,7 +11,7 @@ import typer
 
 from sequst.cli.options import Device, InputFormat, LastLayers, MinConfidence, Model, Precision, WordColumn
 from sequst.errors import UsageError, nearest
-from sequst.files import atomic_text, explained, require_writable
+from sequst.files import atomic_text, explained, require_writable, with_mark
 
 if TYPE_CHECKING:
     from sequst.tagger.prediction import Prediction
@@ -112,6 +112,6 @@ def _pieces(format: str, predictions: Iterable[Prediction]) -> Iterator[str]:
     if format in TASKS:
         return tasks(format, (prediction.as_task() for prediction in predictions))
     if format == "conll":
-        return (conll_block(prediction.words, prediction.tags) for prediction in predictions)
+        return with_mark(conll_block(prediction.words, prediction.tags) for prediction in predictions)
     encode = json.JSONEncoder(ensure_ascii=False).encode
     return (encode(prediction.to_dict()) + "\n" for prediction in predictions)

@@ -177,24 +177,30 @@ def _in_words(text: str, mark: Mark, offsets: Offsets) -> tuple[Span | None, lis
 
     Of a mark that cuts words, those are taken that it covers at least half of, or else the one that it covers most of.
     """
-    named, covered, type_ = _named(text, mark), text[mark.start : mark.end], "_".join(mark.type.split())
+    named, type_ = _named(text, mark), "_".join(mark.type.split())
     changes: list[tuple[str, str]] = []
     if type_ != mark.type:
         changes.append((f"the type {shorten(mark.type)}, which has white space in it", f"written as {type_}"))
     if mark.pieces > 1:
         changes.append((f"{named}, the longest of {mark.pieces} pieces of an entity", "only that is kept"))
-    start, end = mark.end - len(covered.lstrip()), mark.start + len(covered.rstrip())
+    start, end = _stripped(text, mark.start, mark.end)
     touched = range(bisect_right(offsets, start, key=lambda word: word[1]), bisect_left(offsets, end, key=lambda word: word[0]))
     if not touched:
         return None, [*changes, (f"{named} covers no word", "dropped")]
     first, last = touched[0], touched[-1]
-    if (offsets[first][0], offsets[last][1]) != (start, end):
+    if _stripped(text, offsets[first][0], offsets[last][1]) != (start, end):
         what = f"{named} cuts {shorten(text[offsets[first][0] : offsets[last][1]])}"
         shares = {i: _share(offsets[i], start, end) for i in touched}
         kept = [i for i in touched if 2 * shares[i] >= 1] or [max(touched, key=shares.__getitem__)]
         first, last = kept[0], kept[-1]
         changes.append((what, f"trimmed to {shorten(text[offsets[first][0] : offsets[last][1]])}"))
     return Span(type_, first, last + 1), changes
+
+
+def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
+    """The place without white space at its ends."""
+    covered = text[start:end]
+    return end - len(covered.lstrip()), start + len(covered.rstrip())
 
 
 def _share(word: tuple[int, int], start: int, end: int) -> float:

@@ -16,7 +16,7 @@ from sequst.corpus.formats.records import Ids, each
 from sequst.corpus.formats.registry import Request
 from sequst.corpus.sentence import LINE_BREAKS, Sentence, Source
 from sequst.errors import Malformed, Problem, UsageError, shorten
-from sequst.files import atomic_folder, atomic_text
+from sequst.files import atomic_folder, atomic_text, with_mark
 from sequst.inputs import Input, Report
 
 _NUMBER = "-?[0-9]{1,18}"
@@ -41,15 +41,23 @@ def _lines(request: Request) -> Iterator[tuple[Source, Annotated]]:
         return
     for found in path.rglob("*.ann"):
         beside = found.with_suffix(".txt")
-        if not beside.is_file():
+        if _is_file(found, request.report) and not beside.exists():
             request.report(Problem(str(found), 1, "no text", f"{beside.name} beside it"))
-    for text in sorted(path.rglob("*.txt"), key=_natural):
+    for text in sorted((text for text in path.rglob("*.txt") if _is_file(text, request.report)), key=_natural):
         yield from _document(text, text.with_suffix(".ann"), text.relative_to(path).with_suffix("").as_posix(), request)
 
 
-def _natural(path: Path) -> list[tuple[int, str]]:
-    """2 before 10."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", str(path)) if part]
+def _is_file(path: Path, report: Report) -> bool:
+    """Whether it can be read. A pipe, which could make us wait for ever, is reported; a folder is not, nor read as a file."""
+    if not path.is_file() and not path.is_dir():
+        report(Problem(str(path), 1, "no regular file", "a text; a pipe, a device or a broken link cannot be a document"))
+    return path.is_file()
+
+
+def _natural(path: Path) -> tuple[list[tuple[int, str]], str]:
+    """2 before 10, and of 1 and 01 always the same first."""
+    parts = [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", str(path)) if part]
+    return parts, str(path)
 
 
 def _text_of(path: Path, report: Report) -> str | None:
@@ -154,13 +162,13 @@ def write(path: Path, sentences: Sequence[Sentence]) -> None:
     if path.suffix == ".ann":
         text, annotations = _written(sentences)
         with atomic_text(path.with_suffix(".txt")) as one, atomic_text(path) as other:  # both are written before one appears
-            one.write(text)
+            one.writelines(with_mark([text]))
             other.write(annotations)
         return
     with atomic_folder(path) as folder:
         for name, sentence in zip(_names(sentences), sentences, strict=True):
             text, annotations = _written([sentence])
-            (folder / f"{name}.txt").write_bytes(text.encode())
+            (folder / f"{name}.txt").write_bytes("".join(with_mark([text])).encode())
             if sentence.tags is not None:
                 (folder / f"{name}.ann").write_bytes(annotations.encode())
 

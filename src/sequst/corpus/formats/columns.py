@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from sequst.corpus.formats.registry import Layout, Request
 from sequst.corpus.sentence import LONGEST_WORD, Sentence, Source
 from sequst.corpus.tags import is_tag
 from sequst.errors import Problem, SequstError, shorten
-from sequst.files import atomic_text
+from sequst.files import atomic_text, with_mark
 
 DOCUMENT_START = "-DOCSTART-"
 SEPARATORS = re.compile("[\t\r\n\0]")
@@ -100,14 +101,16 @@ def conll_block(words: Sequence[str], tags: Sequence[str] | None) -> str:
 
 
 def write_conll(path: str | Path, sentences: Iterable[Sentence]) -> None:
+    def block(number: int, sentence: Sentence) -> str:
+        try:
+            if DOCUMENT_START in sentence.words:
+                raise SequstError(f"the word {DOCUMENT_START} separates documents in a column file, so it cannot be a word")
+            return conll_block(sentence.words, sentence.tags)
+        except SequstError as error:
+            raise SequstError(f"{path}: sentence {number}: {error}; nothing was written") from None
+
     with atomic_text(path) as file:
-        for number, sentence in enumerate(sentences, 1):
-            try:
-                if DOCUMENT_START in sentence.words:
-                    raise SequstError(f"the word {DOCUMENT_START} separates documents in a column file, so it cannot be a word")
-                file.write(conll_block(sentence.words, sentence.tags))
-            except SequstError as error:
-                raise SequstError(f"{path}: sentence {number}: {error}; nothing was written") from None
+        file.writelines(with_mark(itertools.starmap(block, enumerate(sentences, 1))))
 
 
 write = write_conll

@@ -10,8 +10,8 @@ from typing import Any
 from sequst.corpus.formats.annotated import Annotated, Lost, Mark, marks_of, sentences_of, words_of
 from sequst.corpus.formats.records import each, is_small, numbered
 from sequst.corpus.formats.registry import Request
-from sequst.corpus.sentence import Sentence, Source
-from sequst.errors import shorten
+from sequst.corpus.sentence import Offsets, Sentence, Source
+from sequst.errors import Malformed, shorten
 from sequst.extras import needed
 from sequst.files import write_bytes
 
@@ -25,11 +25,20 @@ def read(request: Request) -> Iterator[Sentence]:
         found = f"no DocBin ({type(error).__name__}: {shorten(str(error))})"
         expected = "a whole file of spaCy 3, as DocBin.to_disk writes it"
         request.report(Source(request.source.name, 1, unit="record").problem(found, expected))
-    read = functools.partial(_record, with_tags=request.with_tags)
+    read = functools.partial(_whole_record, with_tags=request.with_tags)
     return sentences_of(each(numbered(request.source, docs), read, request.report), request)
 
 
-def _record(doc: Any, *_: Any, with_tags: bool) -> Annotated:
+def _whole_record(doc: Any, *_: Any, with_tags: bool) -> Annotated:
+    try:
+        return _record(doc, with_tags)
+    except Malformed:
+        raise
+    except Exception as error:  # spaCy looks at what a doc holds when it is asked for it
+        raise Malformed(f"a doc that spaCy cannot read ({shorten(str(error))})", "docs with valid entities and spans") from None
+
+
+def _record(doc: Any, with_tags: bool) -> Annotated:
     id_, words = doc.user_data.get("id"), words_of(doc.text, [(token.idx, token.idx + len(token.text)) for token in doc])
     if not with_tags:
         return Annotated(doc.text, id_, words)
@@ -53,7 +62,7 @@ def write(path: Path, sentences: Sequence[Sentence]) -> None:
     docs = tokens.DocBin(attrs=["ENT_IOB", "ENT_TYPE"], store_user_data=True)
     for sentence in sentences:
         text, marks = marks_of(sentence)
-        words, spaces = needed("spacy.util", "spacy").get_words_and_spaces(sentence.words, text)
+        words, spaces = _tokens(text, sentence.as_text()[1])
         doc = tokens.Doc(vocab, words=words, spaces=spaces)
         if sentence.id is not None:
             doc.user_data["id"] = sentence.id if is_small(sentence.id) else str(sentence.id)
@@ -61,3 +70,19 @@ def write(path: Path, sentences: Sequence[Sentence]) -> None:
             doc.set_ents([doc.char_span(mark.start, mark.end, label=mark.type) for mark in marks])
         docs.add(doc)
     write_bytes(path, docs.to_bytes(), "nothing half-written was left behind")
+
+
+def _tokens(text: str, offsets: Offsets) -> tuple[list[str], list[bool]]:
+    """(tokens, whether a space follows each)."""
+    words: list[str] = []
+    spaces: list[bool] = []
+    at = 0
+    for start, end in (*offsets, (len(text), len(text))):
+        between = text[at:start]
+        if words and between.startswith(" "):
+            spaces[-1], between = True, between[1:]
+        for token in filter(None, (between, text[start:end])):
+            words.append(token)
+            spaces.append(False)
+        at = end
+    return words, spaces

@@ -8,7 +8,7 @@ from pathlib import Path
 from sequst.corpus.formats.registry import Request
 from sequst.corpus.sentence import Sentence, Source, require_short, sentence_from_text
 from sequst.errors import Malformed
-from sequst.files import atomic_text
+from sequst.files import atomic_text, with_mark
 
 
 def read(request: Request) -> Iterator[Sentence]:
@@ -27,4 +27,4 @@ def read(request: Request) -> Iterator[Sentence]:
 
 def write(path: Path, sentences: Iterable[Sentence]) -> None:
     with atomic_text(path) as file:
-        file.writelines(sentence.as_text()[0] + "\n" for sentence in sentences)
+        file.writelines(with_mark(sentence.as_text()[0] + "\n" for sentence in sentences))
