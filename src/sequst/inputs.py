@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from sequst.errors import Problem, UsageError
+from sequst.errors import Problem, SequstError, UsageError
 
 STDIN = "-"
 _BUFFER = 1 << 20
@@ -22,10 +22,21 @@ _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _UTF8_MARK = b"\xef\xbb\xbf"
 LONGEST_LINE = 50_000_000
 """Bytes. More than any record has, and little enough for any memory."""
+LARGEST_WHOLE = 500_000_000
+"""Bytes, unzipped, of a file that is kept in memory."""
 _DAMAGED = (OSError, EOFError, zlib.error)
 
 Report = Callable[[Problem], None]
 """Receives a malformed place: collects it or raises."""
+
+
+def require_small(name: str, size: int) -> None:
+    """Raise an error if a file that is kept in memory has more bytes than the limit."""
+    if size > LARGEST_WHOLE:
+        raise SequstError(
+            f"{name}: more than {LARGEST_WHOLE / 10**6:g} MB, unzipped, the limit of a file that is read whole; "
+            "cut it into several, or make it JSON lines, of which `predict` and `next` take any number"
+        )
 
 
 def require_one_stdin(paths: Iterable[str | None]) -> None:
@@ -70,24 +81,33 @@ class Input:
                 self._ahead += data
         self._stream = io.BufferedReader(_Rewound(self._ahead, stream), _BUFFER)
 
+    def _opened(self, stack: contextlib.ExitStack) -> io.BufferedReader:
+        """The unzipped bytes, from the beginning."""
+        if self._stream is not None:
+            return self._stream
+        return _gunzip(cast(io.BufferedReader, stack.enter_context(self._path.open("rb", buffering=_BUFFER))))
+
     @property
     def can_be_read_again(self) -> bool:
         return self._stream is None
 
-    def lines(self, report: Report) -> Iterator[tuple[int, str]]:
-        """(line number from 1, the line without its end); undecodable lines are reported and left out."""
+    def lines(self, report: Report, whole: bool = False) -> Iterator[tuple[int, str]]:
+        """(line number from 1, the line without its end); undecodable lines are reported and left out.
+
+        With `whole`, which is for those who keep all lines, a file above the limit is an error.
+        """
         with contextlib.ExitStack() as stack:
-            stream = self._stream
-            number = 0
+            number = size = 0
             try:
-                if stream is None:
-                    file = stack.enter_context(self._path.open("rb", buffering=_BUFFER))
-                    stream = _gunzip(cast(io.BufferedReader, file))
+                stream = self._opened(stack)
                 for number, raw in enumerate(iter(functools.partial(stream.readline, LONGEST_LINE + 1), b""), 1):
                     if len(raw) > LONGEST_LINE:
                         found = f"a line of more than {LONGEST_LINE // 10**6} MB"
                         report(Problem(self.name, number, found, "a sentence, or a record, on each line"))
                         return  # what follows may be of any size
+                    size += len(raw)
+                    if whole:
+                        require_small(self.name, size)
                     line = self._decode(number, raw, report)
                     if line is not None:
                         yield number, line
@@ -95,12 +115,15 @@ class Input:
                 report(Problem(self.name, number + 1, f"unreadable data ({error})", "a whole, undamaged file"))
 
     def data(self, report: Report) -> bytes:
-        """All bytes, unzipped. Empty if they cannot be read, which is reported."""
+        """All bytes, unzipped. Empty if they cannot be read, which is reported. A file above the limit is an error."""
+        data = bytearray()
         try:
-            if self._stream is not None:
-                return self._stream.read()
-            with self._path.open("rb", buffering=_BUFFER) as file:
-                return _gunzip(cast(io.BufferedReader, file)).read()
+            with contextlib.ExitStack() as stack:
+                stream = self._opened(stack)
+                while piece := stream.read1(_BUFFER):
+                    data += piece
+                    require_small(self.name, len(data))
+            return bytes(data)
         except _DAMAGED as error:
             report(Problem(self.name, 1, f"unreadable data ({error})", "a whole, undamaged file"))
             return b""
@@ -140,7 +163,7 @@ class Place(Input):
         self.path = Path(path)
         self._stream = None
 
-    def lines(self, report: Report) -> Iterator[tuple[int, str]]:
+    def lines(self, report: Report, whole: bool = False) -> Iterator[tuple[int, str]]:
         return iter(())
 
     def data(self, report: Report) -> bytes:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 import random
 import time
 import tracemalloc
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -116,3 +118,70 @@ def test_a_line_without_an_end(tmp_path: Path) -> None:
         list(stream(*open_stream(str(tmp_path / "a.txt.gz"), "text", None)))
     assert tracemalloc.get_traced_memory()[1] < 4 * LONGEST_LINE
     tracemalloc.stop()
+
+
+WHOLE = 3_000_000
+
+
+def bomb(record: str, path: Path) -> None:
+    path.write_bytes(gzip.compress(record.encode() * (20 * WHOLE // len(record))))
+
+
+def brat_bomb(path: Path) -> None:
+    path.touch()
+    bomb("word " * 200 + "\n", path.with_suffix(".txt"))
+
+
+def docbin_bomb(path: Path) -> None:
+    path.write_bytes(zlib.compress(bytes(20 * WHOLE)))
+
+
+def parquet_bomb(path: Path) -> None:
+    """One word, and that it comes again and again: its metadata tell of little more."""
+    pyarrow, writer = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    writer.write_table(pyarrow.table({"tokens": [["x" * 1000] * 10] * (20 * WHOLE // 10_000)}), path, row_group_size=1000)
+
+
+BOMBS: dict[str, Callable[[Path], None]] = {
+    "a.json.gz": functools.partial(bomb, f'{{"a": "{"b" * 1000}"}},\n'),
+    "a.jsonl.gz": functools.partial(bomb, json.dumps({"words": ["a" * 1000], "tags": ["O"]}) + "\n"),
+    "a.conll.gz": functools.partial(bomb, "a" * 1000 + " O\n\n"),
+    "a.txt.gz": functools.partial(bomb, "a" * 1000 + "\n"),
+    "a.ann": brat_bomb,
+    "a.spacy": docbin_bomb,
+    "a.parquet": parquet_bomb,
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_a_small_file_that_would_fill_memory(
+    streamed: bool, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty times the limit in a few kilobytes. One that is read line by line may have any size."""
+
+    def attempt() -> str:
+        try:
+            if streamed:
+                for _ in stream(*open_stream(str(tmp_path / name), "auto", None)):
+                    pass
+            else:
+                read_file(tmp_path / name, tag_use="optional")
+        except SequstError as error:
+            return str(error)
+        return ""
+
+    BOMBS[name](tmp_path / name)
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < WHOLE // 5
+    monkeypatch.setattr("sequst.inputs.LARGEST_WHOLE", WHOLE)
+    attempt()  # what is imported for it is not counted
+    tracemalloc.start()
+    error = attempt()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * WHOLE
+    if streamed and name in ("a.jsonl.gz", "a.conll.gz", "a.txt.gz"):
+        assert error == ""
+    else:
+        assert "more than 3 MB, unzipped, the limit of a file that is read whole; cut it into several, or" in error
+        assert f"{tmp_path}/a." in error

@@ -35,7 +35,7 @@ def read(request: Request) -> Iterator[Sentence]:
     """Sentences with their tags as written (the scheme is turned later). A sentence with a malformed row is left out."""
     name, layout, tag_use = request.source.name, request.layout, request.tag_use
     width = 0
-    lines = request.source.lines(request.report)
+    lines = request.lines()
     for ordinal, rows in enumerate(blocks((number, fields_of(line)) for number, line in lines), 1):
         width = width or len(rows[0][1])
         tagged = tag_use == "required" or (tag_use in ("optional", "hidden") and width > 1)

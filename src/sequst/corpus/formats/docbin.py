@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import functools
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from sequst import inputs
 from sequst.corpus.formats.annotated import Annotated, Lost, Mark, marks_of, sentences_of, words_of
 from sequst.corpus.formats.records import each, is_small, numbered
 from sequst.corpus.formats.registry import Request
 from sequst.corpus.sentence import Offsets, Sentence, Source
-from sequst.errors import Malformed, shorten
+from sequst.errors import Malformed, SequstError, shorten
 from sequst.extras import needed
 from sequst.files import write_bytes
 
@@ -19,8 +21,12 @@ from sequst.files import write_bytes
 def read(request: Request) -> Iterator[Sentence]:
     tokens, vocab = needed("spacy.tokens", "spacy"), needed("spacy.vocab", "spacy").Vocab()
     docs: list[Any] = []
+    data = request.source.data(request.report)
     try:
-        docs += tokens.DocBin().from_bytes(request.source.data(request.report)).get_docs(vocab)
+        inputs.require_small(request.source.name, len(zlib.decompressobj().decompress(data, inputs.LARGEST_WHOLE + 1)))
+        docs += tokens.DocBin().from_bytes(data).get_docs(vocab)
+    except SequstError:
+        raise
     except Exception as error:  # damaged data ends in many kinds of error
         found = f"no DocBin ({type(error).__name__}: {shorten(str(error))})"
         expected = "a whole file of spaCy 3, as DocBin.to_disk writes it"

@@ -16,10 +16,10 @@ from sequst.corpus.formats.records import each, id_of, is_small, numbered, words
 from sequst.corpus.formats.registry import SAVED, Layout, Request, place_and_split
 from sequst.corpus.sentence import Sentence, Source
 from sequst.corpus.tags import types_of
-from sequst.errors import UsageError
+from sequst.errors import SequstError, UsageError
 from sequst.extras import needed
 from sequst.files import atomic_folder, write_bytes
-from sequst.inputs import Place
+from sequst.inputs import Place, require_small
 
 WORD_COLUMNS = ("tokens", "words")
 TAG_COLUMNS = ("ner_tags", "tags")
@@ -55,13 +55,14 @@ def _load(request: Request) -> Any:
     name = path.as_posix()
     try:
         if path.is_file():
-            parquet, arrow = needed("pyarrow.parquet", "datasets"), needed("pyarrow", "datasets")
-            return datasets.Dataset(parquet.read_table(arrow.BufferReader(source.data(request.report))))
+            return datasets.Dataset(_table(source.name, source.data(request.report)))
         if any((path / saved).is_file() for saved in SAVED):
             loaded = datasets.load_from_disk(name)
         else:
             place, _, configuration = (name, "", "") if path.exists() else name.partition(":")
             loaded = datasets.load_dataset(place, configuration or None)
+    except SequstError:
+        raise
     except Exception as error:  # of the disk, of the net, of Arrow
         expected = (
             "a folder of save_to_disk or of parquet files, a parquet file, or the name of a dataset that can be had; "
@@ -75,6 +76,18 @@ def _load(request: Request) -> Any:
     if split not in loaded and (split or len(loaded) > 1):
         raise UsageError(f"{source.name}: which split? Name one of {', '.join(loaded)}: {name}#{next(iter(loaded), 'train')}")
     return loaded[split or next(iter(loaded))]
+
+
+def _table(name: str, data: bytes) -> Any:
+    """The table of a parquet file, in pieces: it may be a thousand times as large, whatever the file says of that."""
+    parquet, arrow = needed("pyarrow.parquet", "datasets"), needed("pyarrow", "datasets")
+    file = parquet.ParquetFile(arrow.BufferReader(data))
+    batches, size = [], 0
+    for batch in file.iter_batches(1000):
+        batches.append(batch)
+        size += batch.nbytes
+        require_small(name, size)
+    return arrow.Table.from_batches(batches, file.schema_arrow)
 
 
 def _class_names(feature: Any) -> list[str]:

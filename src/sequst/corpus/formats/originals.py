@@ -31,7 +31,7 @@ def read_parallel(words: Path, tags: Path, intents: Path | None = None) -> Read:
     """
     problems: list[Problem] = []
     files = [words, tags, *([intents] if intents is not None else [])]
-    columns = [[line for _, line in Input(path).lines(problems.append)] for path in files]
+    columns = [[line for _, line in Input(path).lines(problems.append, whole=True)] for path in files]
     longest = max(map(len, columns))
     for path, lines in zip(files, columns, strict=True):
         if len(lines) != longest:
@@ -60,7 +60,7 @@ def read_gold_conll(folder: Path) -> Read:
     sentences: list[Sentence] = []
     problems: list[Problem] = []
     for path in sorted(folder.rglob("*gold_conll")):
-        lines = Input(path).lines(problems.append)
+        lines = Input(path).lines(problems.append, whole=True)
         for rows in blocks((number, [] if line.startswith("#") else line.split()) for number, line in lines):
             sentence = _bracketed(str(path), rows, problems, len(sentences) + 1)
             if sentence is not None:

@@ -13,7 +13,7 @@ from sequst.files import atomic_text, with_mark
 
 def read(request: Request) -> Iterator[Sentence]:
     """A sentence for every line that is not empty; offsets count from the start of the line."""
-    lines = ((number, line) for number, line in request.source.lines(request.report) if line.strip())
+    lines = ((number, line) for number, line in request.lines() if line.strip())
     for ordinal, (number, line) in enumerate(lines, 1):
         place = Source(request.source.name, number)
         sentence = sentence_from_text(line, ordinal, place)

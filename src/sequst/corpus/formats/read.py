@@ -60,7 +60,7 @@ def read_file(
     how = guess(source, format, word_column, tag_column)
     notes = [f"{source.name}: read as {how}"] if how.by_content else []
     misfits: list[Misfit] = []
-    request = Request(source, how.layout, tag_use, remark=notes.append, policy=on_conflict, lost=misfits.append)
+    request = Request(source, how.layout, tag_use, remark=notes.append, policy=on_conflict, lost=misfits.append, whole=True)
     sentences, scheme, problems = _read_tagged(how.format, request)
     if tag_use == "hidden" and problems and source.can_be_read_again:
         notes.append(f"{source.name}: read without its tags, which are not all valid: {problems[0]}")

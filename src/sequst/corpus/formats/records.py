@@ -43,14 +43,14 @@ def objects_in_lines(request: Request, shapes: str) -> Iterator[tuple[Source, di
             raise Malformed(f"invalid JSON ({error})", f"one object a line, {shapes}") from None
 
     name = request.source.name
-    lines = ((Source(name, number), line) for number, line in request.source.lines(request.report) if line.strip())
+    lines = ((Source(name, number), line) for number, line in request.lines() if line.strip())
     return each(lines, parse, request.report)
 
 
 def objects_in_list(request: Request, shapes: str) -> Iterator[tuple[Source, dict[str, Any]]]:
     """(which record it is, the object) for all of a file that is one JSON list."""
     name = request.source.name
-    text = "\n".join(line for _, line in request.source.lines(request.report))
+    text = "\n".join(line for _, line in request.source.lines(request.report, whole=True))
     try:
         records = json.loads(text)
     except (ValueError, RecursionError) as error:

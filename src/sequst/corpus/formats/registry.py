@@ -98,10 +98,15 @@ class Request:
     """What to do with what tags cannot hold: report it, `drop` it or `trim` it."""
     lost: Callable[[Misfit], None] = lambda misfit: None
     """Receives what was dropped or trimmed."""
+    whole: bool = False
+    """Whether all sentences are kept, so that the size of the file is limited."""
 
     @property
     def with_tags(self) -> bool:
         return self.tag_use != "ignored"
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        return self.source.lines(self.report, self.whole)
 
 
 def place_and_split(path: str | Path) -> tuple[Path, str]:
