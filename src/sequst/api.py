@@ -32,7 +32,7 @@ from sequst.training.progress import Progress, Tracker
 from sequst.training.report.page import write_report
 from sequst.training.run import Run
 from sequst.training.settings import Settings, to_dict
-from sequst.training.sources import Source, as_files
+from sequst.training.sources import DRAWN, Source, as_files, drawn
 from sequst.version import __version__
 
 AUTO = "auto"
@@ -77,6 +77,10 @@ def train(
     given = {"labeled": labeled, "unlabeled": unlabeled, "dev": dev, "test": test}
     with tempfile.TemporaryDirectory(prefix="sequst-") as spool:
         files = as_files({k: v for k, v in given.items() if v is not None}, Path(spool))
+        if "unlabeled" in files:
+            files["unlabeled"], count = drawn(files["unlabeled"], settings, Path(spool))
+            if Path(files["unlabeled"].path).name == DRAWN:
+                progress.note(f"the text has {count:,} sentences; a round learns {settings.round_size:,} of them (round_size)")
         data = load_data(files, settings)
         if data.unlabeled and not method.unlabeled:
             progress.note(f"method {method.name} does not learn from unlabelled text: --unlabeled is checked and not used")

@@ -18,6 +18,7 @@ import pytest
 import torch
 
 from sequst.api import Result, overridden, resume, train
+from sequst.corpus.formats.read import read
 from sequst.corpus.sampling import Split
 from sequst.errors import SequstError, UsageError
 from sequst.evaluation.evaluate import Evaluation, evaluate
@@ -31,12 +32,13 @@ from sequst.tagger.batches import collate
 from sequst.tagger.heads import Decoded
 from sequst.tagger.tagger import Tagger
 from sequst.training.checkpoint import load_state
+from sequst.training.directory import RunDirectory
 from sequst.training.loop import Examples, PhaseResult, PhaseSpec
 from sequst.training.run import Run
 from sequst.training.settings import Settings
 from sequst.uncertainty.beliefs import Beliefs, form_beliefs
 from sequst.uncertainty.selectors import SampledWords, WeighedOfEachClass
-from tests.test_api import KILLER, metrics, summary
+from tests.test_api import KILLER, metrics, summary, untimed
 
 QUICK = {"min_steps": 8, "epochs": 0.1, "learning_rate": 1e-3}
 OPTIONS: dict[str, Any] = {
@@ -418,6 +420,34 @@ def whole(split: Split, tiny_encoder: str, tmp_path_factory: pytest.TempPathFact
         encoder=tiny_encoder, method="sequst", checkpoint_seconds=0, **OPTIONS,
     )  # fmt: skip
     return folder
+
+
+def test_rounds_of_a_large_text_end_the_same_when_stopped_though_the_text_is_gone(
+    split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = tmp_path / "raw.txt"
+    lines = [" ".join(sentence.words) for sentence in split.unlabeled[:60]]
+    raw.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    options = {"unlabeled": raw, "round_size": 20, "keep_rounds": True}
+    expected = run(split, tiny_encoder, tmp_path / "whole", "sequst", **options)
+    assert [line.get("agreement") for line in expected.summary["history"]] == [None] * 3  # rounds have no word in common
+    assert expected.summary["unlabeled_sentences"] == 40
+    words = [Beliefs.from_file(RunDirectory(expected.path).beliefs(round_)).starts[-1] for round_ in (1, 2)]
+    drawn = [sentence.words for sentence in read(expected.path / "inputs/drawn.jsonl")]
+    assert words == [sum(map(len, half)) for half in (drawn[:20], drawn[20:])]
+
+    def stopped(self: Run, tagger: Tagger, spec: PhaseSpec) -> PhaseResult:
+        if (spec.round, spec.name) == (2, "student"):
+            raise KeyboardInterrupt
+        return train_phase(self, tagger, spec)
+
+    train_phase = Run.train
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "train", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            run(split, tiny_encoder, tmp_path / "run", "sequst", **options)
+    raw.unlink()
+    assert untimed(resume(tmp_path / "run").summary) == untimed(expected.summary)
 
 
 @pytest.mark.parametrize("moment", MOMENTS)

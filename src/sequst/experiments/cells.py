@@ -89,7 +89,7 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple
     with tempfile.TemporaryDirectory() as folder, unsynced():
         result = train(labeled, Path(folder) / "run", dev=dev, unlabeled=unlabeled, settings=settings)
         evaluation = evaluate(result.tagger, sentences)
-        found = dict(look_into(Finished(result, settings, dev or [], unlabeled or [], sentences, evaluation)))
+        found = dict(look_into(Finished(result, settings, dev or [], sentences, evaluation)))
     line = {
         **cell.facts,
         **{name: getattr(evaluation.total, name) for name in ("f1", "precision", "recall", "tp", "fp", "fn")},

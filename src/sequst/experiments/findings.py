@@ -28,6 +28,7 @@ from sequst.methods.registry import find_method
 from sequst.methods.self_training import member_phase
 from sequst.tagger.entity_calibration import UNCALIBRATED
 from sequst.tagger.tagger import Tagger
+from sequst.training.data import load_data
 from sequst.training.directory import RunDirectory
 from sequst.training.settings import Settings
 from sequst.uncertainty.beliefs import Beliefs
@@ -46,8 +47,6 @@ class Finished:
     result: Result
     settings: Settings
     dev: Sequence[Sentence]
-    unlabeled: Sequence[Sentence]
-    """The pool, with its known tags."""
     sentences: Sequence[Sentence]
     """Those that the cell is scored on."""
     evaluation: Evaluation
@@ -55,6 +54,12 @@ class Finished:
     @property
     def directory(self) -> RunDirectory:
         return RunDirectory(self.result.path)
+
+    @property
+    def truth(self) -> list[tuple[str, ...]]:
+        """The known tags of the unlabelled sentences of the first round."""
+        pool = load_data(self.directory.files(), self.settings).pool(1, self.settings.round_size)
+        return [tags or () for tags in pool.tags]
 
     @property
     def beliefs(self) -> Beliefs | None:
@@ -92,7 +97,7 @@ def selection(run: Finished) -> Lines:
     beliefs = run.beliefs
     if beliefs is None:
         return []
-    truth, lines, names = [sentence.tags for sentence in run.unlabeled], [], run.result.tagger.labels
+    truth, lines, names = run.truth, [], run.result.tagger.labels
     for strategy in STRATEGIES:
         asked, by = run.settings.selection, cast(Scores, strategy)
         selector: Selector = AllWords() if strategy == "none" else selector_of(asked.selector, asked.share, asked.power, by)
@@ -111,7 +116,7 @@ def detection(run: Finished) -> Lines:
     beliefs = run.beliefs
     if beliefs is None:
         return []
-    names, tags = run.result.tagger.labels, [sentence.tags or () for sentence in run.unlabeled]
+    names, tags = run.result.tagger.labels, run.truth
     kept = {
         "plain confidence": beliefs.plain_confidence,
         "confidence": beliefs.confidence,

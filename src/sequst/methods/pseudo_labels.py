@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sequst.corpus.sentence import Sentence
 from sequst.files import write_bytes
 from sequst.tagger.tagger import Tagger
 from sequst.training.loop import Examples
@@ -32,7 +33,7 @@ def believe(run: Run, teachers: Sequence[Tagger], round_: int, *, uncertain: boo
     path = run.directory.beliefs(round_)
     if not path.is_file():
         begun = time.perf_counter()
-        words = sum(len(sentence.words) for sentence in run.data.unlabeled)
+        words = sum(len(sentence.words) for sentence in run.pool(round_).sentences)
         run.progress.begin(f"round {round_}: beliefs", len(teachers) * words, unit="words")
         try:
             found = _form(run, teachers, round_, run.settings.uncertainty.passes if uncertain else 0, sampled)
@@ -48,11 +49,12 @@ def believe(run: Run, teachers: Sequence[Tagger], round_: int, *, uncertain: boo
 
 def _form(run: Run, teachers: Sequence[Tagger], round_: int, passes: int, sampled: bool) -> Beliefs:
     settings, several, members = run.settings, len(teachers) > 1, []
+    sentences = run.pool(round_).sentences
     for number, teacher in enumerate(teachers):
         seed = derive(settings.seed, round_, "beliefs", *([number] if number else []))
         with run.accelerator.autocast():
             member = form_beliefs(
-                teacher, run.data.unlabeled, passes, seed, probabilities=several or sampled,
+                teacher, sentences, passes, seed, probabilities=several or sampled,
                 last_layers=settings.uncertainty.last_layers, advance=run.progress.advance,
             )  # fmt: skip
         members.append(member)
@@ -70,14 +72,14 @@ def select(selector: Selector, beliefs: Beliefs, seed: int, round_: int, number:
     return selector.select(beliefs, np.random.default_rng(derive(seed, round_, "selection", *place)))
 
 
-def pseudo_examples(run: Run, tagger: Tagger, beliefs: Beliefs, weights: NDArray[np.float64]) -> Examples:
-    """The unlabelled sentences with a selected word, with the teachers' labels and, if they differ, word weights."""
+def pseudo_examples(sentences: Sequence[Sentence], tagger: Tagger, beliefs: Beliefs, weights: NDArray[np.float64]) -> Examples:
+    """The sentences with a selected word, with the teachers' labels and, if they differ, word weights."""
     bounds = [slice(*pair) for pair in itertools.pairwise(beliefs.starts.tolist())]
     kept = [i for i, place in enumerate(bounds) if weights[place].any()]
 
     def of_kept(values: NDArray[Any]) -> list[NDArray[Any]]:
         return [values[bounds[i]] for i in kept]
 
-    windows = tagger.splitter.windows([run.data.unlabeled[i].words for i in kept])
+    windows = tagger.splitter.windows([sentences[i].words for i in kept])
     weighed = None if np.isin(weights, (0.0, 1.0)).all() else of_kept(weights.astype(np.float32))
     return Examples(windows, of_kept(beliefs.labels), of_kept(weights > 0), weighed)

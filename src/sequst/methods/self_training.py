@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor
 
@@ -97,7 +97,12 @@ def self_train(run: Run, parts: Parts) -> Tagger:
             run.progress.note(f"warning: {nothing.splitlines()[0]}; stopping")
             kept.drop(round_ - 1)  # its student has broken down; what came before it is still good
             break
-        run.last_selection = beliefs, weights
+        pool = run.pool(round_)
+        agreement = _agreement(beliefs, before) if len(pool.sentences) == len(run.data.unlabeled) else None
+        if agreement == 100.0:
+            run.progress.note(f"round {round_}: no label of the text has changed, so there is nothing new to learn: stopping")
+            break
+        run.last_selection = pool, beliefs, weights
         run.directory.keep_selection(round_, weights > 0)
         try:
             students = [_teach(run, parts, beliefs, weights, round_, number) for number in range(settings.ensemble.students)]
@@ -107,7 +112,9 @@ def self_train(run: Run, parts: Parts) -> Tagger:
         best, kept_f1 = _best([student.kept_f1(settings.keep) for student in students])
         student = students[best]
         told = {"round": round_, "student_f1": student.learnt.dev_f1, "teacher_f1": student.teacher_f1}
-        run.end_round({**told, **_member(best, students), **_diagnosis(run, beliefs, before, weights)})
+        shown = {"selected": float(100.0 * (weights > 0).mean()), "agreement": agreement}
+        errors = pseudo_label_error(beliefs.labels, run.labels, pool.tags, weights)
+        run.end_round({**told, **_member(best, students), **shown, **errors})
         _warn_of_a_weak_student(run, parts, student.learnt, teacher_f1)
         teachers, teacher_f1, before = [each.tagger for each in students], student.teacher_f1, beliefs
         place = round_, member_phase(KEPT_PHASES[settings.keep], best)
@@ -167,7 +174,7 @@ def _teach(run: Run, parts: Parts, beliefs: Beliefs, weights: NDArray[np.float64
     if number:
         weights = select(parts.selector, beliefs, settings.seed, round_, number)
     student = run.new_tagger(round_, learning)
-    examples = pseudo_examples(run, student, beliefs, weights)
+    examples = pseudo_examples(run.pool(round_).sentences, student, beliefs, weights)
     run.standardise(student, examples)
     if parts.weighed is not None:
         objective = parts.weighed(student, derive(settings.seed, round_, member_phase("weigher", number)))
@@ -212,11 +219,9 @@ def _nothing_to_learn(beliefs: Beliefs, weights: NDArray[np.float64], names: lis
     return ""
 
 
-def _diagnosis(run: Run, beliefs: Beliefs, before: Beliefs | None, weights: NDArray[np.float64]) -> dict[str, Any]:
-    """Percentage of words selected, of labels equal to those of the round before, and of wrong labels if the truth is known."""
-    agreement = None if before is None else float(100.0 * (beliefs.best == before.best).mean())
-    errors = pseudo_label_error(beliefs.labels, run.labels, run.data.hidden_tags, weights)
-    return {"selected": float(100.0 * (weights > 0).mean()), "agreement": agreement, **errors}
+def _agreement(beliefs: Beliefs, before: Beliefs | None) -> float | None:
+    """Percentage of labels equal to those of the round before, which were of the same words."""
+    return None if before is None else float(100.0 * (beliefs.best == before.best).mean())
 
 
 def _warn_of_a_weak_student(run: Run, parts: Parts, student: PhaseResult, teacher_f1: float | None) -> None:

@@ -8,6 +8,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from sequst.corpus.counts import count_types
 from sequst.corpus.formats.detect import open_input
@@ -72,6 +73,16 @@ Files = dict[str, DataFile]
 """The files of a run by role: labeled, unlabeled, dev, test."""
 
 
+Tags = tuple[str, ...] | None
+
+
+class Pool(NamedTuple):
+    """Unlabelled sentences, and the tags that their file has for them: for diagnosis only."""
+
+    sentences: Sequence[Sentence]
+    tags: Sequence[Tags]
+
+
 @dataclass(frozen=True)
 class Data:
     """The data that training sees. The test set is read at the end."""
@@ -79,13 +90,21 @@ class Data:
     labeled: list[Sentence]
     dev: list[Sentence]
     unlabeled: list[Sentence]
-    hidden_tags: list[tuple[str, ...] | None]
+    hidden_tags: list[Tags]
     """Tags of the unlabelled file, if it has any: for diagnosis only."""
     dev_policy: str
     """Description of the dev set: where it comes from and what it decides."""
     readings: list[str]
     """How every file was read."""
     notes: list[str]
+
+    def pool(self, round_: int, size: int) -> Pool:
+        """The unlabelled sentences of a round: all, or the next `size` of them, from the first again after the last."""
+        count = len(self.unlabeled)
+        if not 0 < size < count:
+            return Pool(self.unlabeled, self.hidden_tags)
+        places = [place % count for place in range((round_ - 1) * size, round_ * size)]
+        return Pool([self.unlabeled[i] for i in places], [self.hidden_tags[i] for i in places])
 
 
 def load_data(files: Files, settings: Settings) -> Data:

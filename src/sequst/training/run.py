@@ -24,7 +24,7 @@ from sequst.tagger.encoders.transformer import Transformer
 from sequst.tagger.tagger import Tagger, labels_of
 from sequst.tagger.transitions import count_transitions
 from sequst.training.checkpoint import load_state, save_state
-from sequst.training.data import Data
+from sequst.training.data import Data, Pool
 from sequst.training.device import make_accelerator
 from sequst.training.directory import RunDirectory
 from sequst.training.loop import MAX_TOKENS, Diverged, Examples, Hooks, PhaseResult, PhaseSpec, batches_of, fit
@@ -67,8 +67,8 @@ class Run:
         self.accelerator = make_accelerator(settings, precision)
         self.history: list[dict[str, Any]] = []
         """One line for each round of self-training, round 0 included."""
-        self.last_selection: tuple[Beliefs, NDArray[np.float64]] | None = None
-        """Beliefs about the unlabelled words in the last round, and their weights; 0 = not selected."""
+        self.last_selection: tuple[Pool, Beliefs, NDArray[np.float64]] | None = None
+        """The sentences of the last round, beliefs about their words, and the weights of these; 0 = not selected."""
         self.kept_round: int | None = None
         """The round of self-training whose tagger is kept."""
         self.seconds = 0.0
@@ -79,6 +79,10 @@ class Run:
     def text(self) -> list[tuple[str, ...]]:
         """Words of the labelled and unlabelled sentences."""
         return [sentence.words for sentence in (*self.data.labeled, *self.data.unlabeled)]
+
+    def pool(self, round_: int) -> Pool:
+        """The unlabelled sentences of a round."""
+        return self.data.pool(round_, self.settings.round_size)
 
     @functools.cached_property
     def transitions(self) -> dict[str, float]:

@@ -207,6 +207,8 @@ class Settings:
     """Keep the weights of every phase when the run has ended, not only the final model."""
     max_rounds: int = 5
     """Rounds of self-training; with `choose: best`, at most."""
+    round_size: int = 4000
+    """Unlabelled sentences that a round learns from; where the text has more, each round draws others. 0 = all of the text."""
     patience: int = 2
     """With `choose: best`, stop when the dev F1 has not risen for this many rounds."""
     keep: str = "teacher"
@@ -275,7 +277,17 @@ _POSITIVE |= {"epsilon", "paths", "teachers", "students", "layers", "hidden", "r
 _LARGEST = {"seed": 2**63 - 1, "learning_rate": 1e30, "rate": 10, "layers": 100, "hidden": 10_000}
 _LARGEST |= dict.fromkeys(("head_rate", "weight", "transitions", "capitals", "calibration_shift", "power", "epsilon"), 1000)
 _FRACTIONS = {"warmup", "dev_fraction", "hide"}
-_MAY_BE_ZERO = {"min_steps", "max_steps", "evaluations", "overlap", "checkpoint_seconds", "seed", "weight", "dev_shots"}
+_MAY_BE_ZERO = {
+    "min_steps",
+    "max_steps",
+    "evaluations",
+    "overlap",
+    "checkpoint_seconds",
+    "seed",
+    "weight",
+    "dev_shots",
+    "round_size",
+}
 _MAY_BE_ZERO |= {"last_layers", "power", "calibration_shift", "transitions", "capitals"}
 
 

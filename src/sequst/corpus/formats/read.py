@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sequst.corpus.formats.detect import Guess, guess, open_input
-from sequst.corpus.formats.registry import FORMATS, POLICIES, Request, TagUse
+from sequst.corpus.formats.registry import FORMATS, POLICIES, Request, TagUse, stop
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import Scheme, detect_scheme, to_iob2, violations
 from sequst.errors import DataError, Problem, SequstError, UsageError, nearest
@@ -93,9 +93,9 @@ def read(
     return read_file(path, format=format, tag_use="optional", word_column=word_column, tag_column=tag_column).require()
 
 
-def stream(source: Input, how: Guess) -> Iterator[Sentence]:
-    """Sentences without tags, one at a time, for files larger than memory; stops at the first malformed place."""
-    return FORMATS[how.format].read(Request(source, how.layout, "ignored"))
+def stream(source: Input, how: Guess, tag_use: TagUse = "ignored", report: Report = stop) -> Iterator[Sentence]:
+    """Sentences, one at a time, for files larger than memory, with their tags as written unless these are ignored."""
+    return FORMATS[how.format].read(Request(source, how.layout, tag_use, report))
 
 
 def _turn(sentences: list[Sentence], scheme: Scheme, report: Report) -> list[Sentence]:

@@ -15,6 +15,7 @@ from sequst.corpus.tags import OUTSIDE, spans, types_of
 from sequst.evaluation.evaluate import Evaluation
 from sequst.files import atomic_text
 from sequst.training.configure import describe, dump, flatten
+from sequst.training.data import Pool
 from sequst.training.report.charts import COLOURS, Series, line_chart, reliability_diagram
 from sequst.training.run import Run
 from sequst.training.seeds import derive
@@ -155,7 +156,7 @@ def _samples(run: Run) -> list[Samples]:
     """Sentences of the last round: some drawn at random, and those of which the teacher knows least."""
     if run.last_selection is None:
         return []
-    beliefs, weights = run.last_selection
+    pool, beliefs, weights = run.last_selection
     sizes = np.diff(beliefs.starts)
     count = min(SHOWN, len(sizes))
     rng = np.random.default_rng(derive(run.settings.seed, "report"))
@@ -165,18 +166,21 @@ def _samples(run: Run) -> list[Samples]:
         kinds["Where the teacher knows least"] = np.argsort(-doubt, kind="stable")[:count]
     most = float(np.quantile(weights[weights > 0], MOST)) if _are_weighed(run) else None
     return [
-        Samples(title, [list(_words(run, beliefs, weights, most, int(i))) for i in chosen]) for title, chosen in kinds.items()
+        Samples(title, [list(_words(run.labels, pool, beliefs, weights, most, int(i))) for i in chosen])
+        for title, chosen in kinds.items()
     ]
 
 
-def _words(run: Run, beliefs: Beliefs, weights: NDArray[np.float64], most: float | None, number: int) -> Iterator[Word]:
+def _words(
+    labels: Sequence[str], pool: Pool, beliefs: Beliefs, weights: NDArray[np.float64], most: float | None, number: int
+) -> Iterator[Word]:
     """Of one sentence; words that count as much as `most` are shown in full, and where it is None, all that count at all."""
     start, end = (int(place) for place in beliefs.starts[number : number + 2])
-    tags = [run.labels[label] for label in beliefs.labels[start:end]]
-    truth = run.data.hidden_tags[number]
+    tags = [labels[label] for label in beliefs.labels[start:end]]
+    truth = pool.tags[number]
     starts = {span.start for span in spans(tags)}
     uncertain = beliefs.information_gain.any()  # without passes of MC dropout nothing is known of it
-    for i, text in enumerate(run.data.unlabeled[number].words[:LONGEST]):
+    for i, text in enumerate(pool.sentences[number].words[:LONGEST]):
         at = start + i
         told = f"{tags[i]}, confidence {beliefs.confidence[at]:.0%}"
         told += f", information gain {beliefs.information_gain[at]:.3f}" if uncertain else ""
@@ -192,7 +196,7 @@ def _words(run: Run, beliefs: Beliefs, weights: NDArray[np.float64], most: float
 
 def _are_weighed(run: Run) -> bool:
     """Whether some words of the last round counted more than others."""
-    return run.last_selection is not None and not np.isin(run.last_selection[1], (0.0, 1.0)).all()
+    return run.last_selection is not None and not np.isin(run.last_selection[2], (0.0, 1.0)).all()
 
 
 def _hues(labels: Sequence[str]) -> dict[str, int]:
