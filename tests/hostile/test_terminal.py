@@ -15,6 +15,7 @@ import pytest
 from sequst.errors import UsageError
 from sequst.tagger.encoders.pretrained import load_tokenizer
 from sequst.tagger.model_card import model_card
+from tests.hostile.guard import unguarded
 
 ESCAPE = "\x1b]0;owned\x07"
 
@@ -82,7 +83,8 @@ def test_an_output_that_takes_nothing(verb: list[str]) -> None:
     """A full device or a closed output: a message, and no traceback."""
     for output in (">&-", "> /dev/full"):
         command = f"{shlex.join([sys.executable, '-m', 'sequst', *verb])} {output} < /dev/null"
-        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+        with unguarded():
+            done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
         assert done.returncode in (1, 2), (command, done.stderr)
         assert done.stderr.startswith("error: "), (command, done.stderr)
         assert "bug in sequst" not in done.stderr
@@ -93,5 +95,6 @@ def test_a_terminal_that_knows_ascii_alone(tmp_path: Path) -> None:
     (tmp_path / "l.conll").write_text("Z\u00fcrich B-\u00d6RT\nx O\n", encoding="utf-8")
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
     command = [sys.executable, "-m", "sequst", "sample", "l.conll", "--shots", "1", "--output", "s"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    with unguarded():
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
