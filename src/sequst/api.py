@@ -17,13 +17,14 @@ import torch
 from sequst.calibration.calibrate import calibrate
 from sequst.errors import SequstError, UsageError
 from sequst.evaluation.evaluate import Evaluation, evaluate
+from sequst.methods.forecast import foretell
 from sequst.methods.registry import Method, find_method
 from sequst.tagger.encoders.pretrained import MINILM
 from sequst.tagger.encoders.shape import BILSTM, GLOVE
 from sequst.tagger.precision import has_bf16
 from sequst.tagger.save import add_facts
 from sequst.tagger.tagger import Tagger, labels_of, pick_device
-from sequst.training.configure import from_dict
+from sequst.training.configure import from_dict, load_settings
 from sequst.training.data import DROP, Data, DataFile, Files, load_data, overlap_warning
 from sequst.training.device import describe_device, resolve_precision
 from sequst.training.directory import RunDirectory
@@ -59,6 +60,7 @@ def train(
     unlabeled: Source | None = None,
     dev: Source | None = None,
     test: Source | None = None,
+    effort: str | None = None,
     settings: Settings | None = None,
     progress: Progress | None = None,
     tracker: Tracker | None = None,
@@ -66,9 +68,12 @@ def train(
 ) -> Result:
     """Train a tagger. The run is kept in `output`, the tagger in `output/model`.
 
-    `overrides` are settings by name, e.g. `method="finetune"`, `seed=42`, `teacher={"epochs": 3}`.
+    `effort` is `quick`, `default` or `thorough`. `overrides` are settings by name, e.g. `method="finetune"`, `seed=42`,
+    `teacher={"epochs": 3}`.
     """
-    settings = _located(overridden(settings or Settings(), overrides, "train()"))
+    if settings is not None and effort is not None:
+        raise UsageError("train(): settings and effort decide the same; leave one of them out")
+    settings = _located(overridden(settings or load_settings(effort=effort), overrides, "train()"))
     if settings.method == AUTO:
         settings = dataclasses.replace(settings, method="finetune" if unlabeled is None else "sequst")
     progress = progress or Progress()
@@ -166,6 +171,7 @@ def _execute(
             progress.note(detail, detail=not detail.startswith("warning: "))
         for note in data.notes:
             progress.note(note)
+        foretell(run, method)
         summary = _finish(run, method, _learn(run, method), files.get("test"))
         failed = False
         return Result(directory.path, summary)

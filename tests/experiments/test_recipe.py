@@ -105,7 +105,7 @@ def test_pools_multiply_the_cells_of_methods_that_learn_from_them(write: Callabl
         ("datasets: [a]\nvariants: [patience]\n", "patience"),
         ("datasets: [a]\nshots: [0]\n", "shots must be a list of whole numbers above 0, or all"),
         ("datasets: [a]\nabout: [1]\n", "about must be a text"),
-        ("datasets: [a]\nbase: worst\n", "base 'worst' is none of best, paper"),
+        ("datasets: [a]\nbase: worst\n", "base 'worst' is none of default, paper, quick, thorough"),
         ("datasets: [a]\nsettings: [head=crf]\n", "r.yaml: head=crf: a recipe has its heads"),
         ("datasets: [a]\nvariants: [seed=1]\n", "r.yaml: seed=1: a recipe has its seeds"),
         ("datasets: [a\n", "not valid YAML"),

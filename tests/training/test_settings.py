@@ -9,18 +9,22 @@ import yaml
 
 from sequst.errors import UsageError
 from sequst.training.configure import (
+    EFFORTS,
     describe,
     from_dict,
     from_model,
+    layered,
     leaves,
     load_settings,
+    of_effort,
     parse_yaml,
     recipe_names,
     replaced,
     save_settings,
     template,
 )
-from sequst.training.settings import SELECTORS, Settings, to_dict
+from sequst.training.loop import MOST_EPOCHS, count_steps
+from sequst.training.settings import SELECTORS, PhaseSettings, Settings, to_dict
 
 Write = Callable[..., Path]
 
@@ -98,15 +102,42 @@ def test_the_hash_is_of_what_decides_the_numbers() -> None:
 
 
 def test_recipes_go_by_their_names(write: Write) -> None:
-    """`best` says what the defaults are, and `paper` every setting of the method's own that may differ from it."""
-    assert recipe_names() == ["best", "paper"]
-    assert load_settings("best") == Settings()
-    best, paper = ({name for name, _ in leaves(yaml.safe_load(text_of(recipe)))} for recipe in recipe_names())
-    assert best == paper
+    """`paper` pins all that an effort may set, so the defaults may change and the paper stays."""
+    assert recipe_names() == ["paper", "quick", "thorough"]
+    paper, quick, thorough = ({name for name, _ in leaves(yaml.safe_load(text_of(recipe)))} for recipe in recipe_names())
+    assert paper >= quick | thorough
     assert load_settings("paper", ["max_rounds=3"]).max_rounds == 3
     assert load_settings(write("paper", "max_rounds: 4\n")).max_rounds == 4  # a file of that name, by its path
-    with pytest.raises(UsageError, match=r"--settings papr: no such file.*best or paper"):
+    with pytest.raises(UsageError, match=r"--settings papr: no such file.*paper or quick or thorough"):
         load_settings("papr")
+
+
+def test_an_effort_comes_before_all_other_settings(write: Write) -> None:
+    path = write("s.yaml", "max_rounds: 3\nteacher:\n  epochs: 7\n")
+    quick, own = load_settings(effort="quick"), load_settings(path, ["student.min_steps=9"], effort="quick", seed=3)
+    assert (own.max_rounds, own.teacher.epochs, own.student.min_steps, own.seed) == (3, 7.0, 9, 3)
+    assert (own.round_size, own.teacher.min_steps) == (quick.round_size, quick.teacher.min_steps)
+    assert load_settings(effort="default") == Settings()
+    with pytest.raises(UsageError, match="unknown effort 'fast'; it must be one of quick, default, thorough"):
+        load_settings(effort="fast")
+    with pytest.raises(UsageError, match="--settings paper and --effort quick decide the same settings"):
+        load_settings("paper", effort="quick")
+
+
+@pytest.mark.parametrize("first", EFFORTS)
+@pytest.mark.parametrize("second", EFFORTS)
+def test_an_effort_takes_the_place_of_another(first: str, second: str) -> None:
+    changed = from_dict(layered(to_dict(load_settings(effort=first, seed=5)), of_effort(second)))
+    assert changed == load_settings(effort=second, seed=5)
+
+
+def test_the_steps_of_a_phase() -> None:
+    phase = PhaseSettings(epochs=5.0, min_steps=600)
+    assert count_steps(phase, 200) == 1000  # its epochs
+    assert count_steps(phase, 5) == 600  # few sentences: `min_steps`
+    assert count_steps(phase, 1) == MOST_EPOCHS  # hardly any: no more than that often
+    assert count_steps(PhaseSettings(epochs=5.0, min_steps=600, max_steps=50), 200) == 50
+    assert count_steps(PhaseSettings(epochs=200.0, min_steps=0), 2) == 400  # asked for
 
 
 def text_of(recipe: str) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from sequst.corpus.formats.registry import FORMATS
-from sequst.training.configure import describe
+from sequst.training.configure import EFFORTS, describe
 
 
 def setting(name: str) -> Any:
@@ -40,7 +40,11 @@ MinConfidence = Annotated[
 ]
 SettingsFile = Annotated[
     str | None,
-    typer.Option(help="YAML file, `best` (the defaults) or `paper`; `sequst settings` prints all settings.", metavar="FILE"),
+    typer.Option(help="YAML file, or `paper`; `sequst settings` prints all settings.", metavar="FILE"),
+]
+Effort = Annotated[
+    str | None,
+    typer.Option(help=f"How long to train: {', '.join(EFFORTS[:-1])} or {EFFORTS[-1]}. [default: default]", metavar="NAME"),
 ]
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", help="Override a setting, e.g. teacher.epochs=10.", metavar="K=V")

@@ -28,6 +28,7 @@ def train(
     encoder: options.Encoder = None,
     head: options.Head = None,
     seed: options.Seed = None,
+    effort: options.Effort = None,
     settings: options.SettingsFile = None,
     set_: options.Overrides = None,
     device: options.TrainingDevice = None,
@@ -68,8 +69,8 @@ def train(
             result = api.resume(resume, progress, tracking)
         else:
             chosen = load_settings(
-                settings, set_ or (), method=method, encoder=encoder, head=head, seed=seed, device=device,
-                dev_fraction=dev_fraction, dev_shots=dev_shots,
+                settings, set_ or (), effort=effort, method=method, encoder=encoder, head=head, seed=seed,
+                device=device, dev_fraction=dev_fraction, dev_shots=dev_shots,
             )  # fmt: skip
             result = api.train(
                 DataFile(str(labeled), labeled_format, word_column, tag_column),

@@ -40,7 +40,7 @@ class Recipe:
     seeds: tuple[int, ...] = SEEDS
     pool: tuple[int | None, ...] = (None,)
     """Caps on the unlabelled sentences, each the same for all methods that learn from any."""
-    base: str = "best"
+    base: str = "default"
     """Settings to begin with, by their name."""
     settings: tuple[str, ...] = ()
     variants: tuple[str, ...] = ("default",)
@@ -63,7 +63,7 @@ class Recipe:
     def _cell(
         self, seed: int, shots: int | None, dataset: str, method: str, encoder: str, head: str, pool: int | None, variant: str
     ) -> Cell:
-        recipe = _joined(["default" if self.base == "best" else self.base, *self.settings, variant])
+        recipe = _joined([self.base, *self.settings, variant])
         pool = pool if find_method(method).unlabeled else None
         return Cell(self.name, dataset, seed, method, recipe, encoder, head, shots, pool, self.score_on)
 
@@ -160,7 +160,7 @@ def _require_own_settings(overrides: Iterable[str]) -> None:
             raise UsageError(f"{shorten(override)}: a setting of an experiment cannot hold a space")
 
 
-_CHOICES = {"base": settings_names(), "score_on": ["test", "pool"]}
+_CHOICES = {"base": ["default", *settings_names()], "score_on": ["test", "pool"]}
 
 
 def _value(key: str, value: Any) -> Any:

@@ -19,7 +19,7 @@ from sequst.integrations.notebook import HtmlProgress, in_notebook
 from sequst.tagger.prediction import as_sentence, as_sentences
 from sequst.tagger.save import FACTS
 from sequst.tagger.tagger import Tagger
-from sequst.training.configure import flatten, from_dict, from_model, nested
+from sequst.training.configure import flatten, from_dict, from_model, layered, nested, of_effort
 from sequst.training.data import DataFile
 from sequst.training.progress import Progress
 from sequst.training.settings import Settings
@@ -40,10 +40,11 @@ class Labeler:
 
     def __init__(
         self, *, encoder: str = "minilm", method: str = "auto", head: str = "softmax", seed: int = 12, device: str = "auto",
-        settings: Mapping[str, Any] | None = None, output: str | Path | None = None, progress: bool | None = None,
+        effort: str = "default", settings: Mapping[str, Any] | None = None, output: str | Path | None = None,
+        progress: bool | None = None,
     ) -> None:  # fmt: skip
         self.encoder, self.method, self.head, self.seed, self.device = encoder, method, head, seed, device
-        self.settings, self.output, self.progress = settings, output, progress
+        self.effort, self.settings, self.output, self.progress = effort, settings, output, progress
         self.run_: Result | None = None
         """The result of `fit`."""
         self._tagger: Tagger | None = None
@@ -129,7 +130,8 @@ class Labeler:
 
     def _settings(self) -> Settings:
         own = {name: self._argument(name) for name in ("encoder", "method", "head", "seed", "device")}
-        return from_dict({**nested(self.settings or {}, "Labeler"), **own}, "Labeler")
+        tree = layered(of_effort(self.effort), nested(self.settings or {}, "Labeler"))
+        return from_dict({**tree, **own}, "Labeler")
 
     def _argument(self, name: str) -> Any:
         """What was given, as an argument or among the settings; an error where both were and they differ."""

@@ -22,18 +22,26 @@ from sequst.errors import SequstError, UsageError, nearest, shorten
 from sequst.files import atomic_text
 from sequst.training.settings import Settings, to_dict
 
+EFFORTS = ("quick", "default", "thorough")
+
 
 def recipe_names() -> list[str]:
-    """Named settings: `best`, the defaults, and `paper`."""
+    """Named settings: `paper`, and the efforts but the default."""
     return sorted(Path(item.name).stem for item in resources.files("sequst.training").joinpath("recipes").iterdir())
 
 
-def load_settings(path: str | Path | None = None, overrides: Sequence[str] = (), **flags: Any) -> Settings:
-    """Settings from defaults, a YAML file or named settings, `a.b=value` overrides, and flags that are not None; later ones
-    win."""
+def load_settings(
+    path: str | Path | None = None, overrides: Sequence[str] = (), *, effort: str | None = None, **flags: Any
+) -> Settings:
+    """Settings from the defaults, an effort, a YAML file or named settings, `a.b=value` overrides, and flags that are not None;
+    later ones win."""
     import yaml
 
+    if effort is not None and str(path) in recipe_names():
+        raise UsageError(f"--settings {path} and --effort {effort} decide the same settings; leave one of them out")
     tree: dict[str, Any] = _read_yaml(path) if path is not None else {}
+    if effort is not None:
+        tree = layered(of_effort(effort), tree)
     for override in overrides:
         name, equals, text = override.partition("=")
         if not equals or not name:
@@ -69,6 +77,20 @@ def from_model(tree: Mapping[str, Any], where: str) -> Settings:
     """The settings that a model was trained with; settings that no longer exist are left out."""
     kept = {name: value for name, value in leaves(tree) if replaced(name) is None}
     return from_dict(nested(kept), where)
+
+
+def of_effort(effort: str) -> dict[str, Any]:
+    """What an effort sets; every name that any effort sets, so that it takes the place of another."""
+    if effort not in EFFORTS:
+        raise UsageError(f"unknown effort {effort!r}; it must be one of {', '.join(EFFORTS)}")
+    trees = {name: _read_yaml(name) for name in EFFORTS if name != "default"}
+    defaults = flatten(Settings())
+    return layered({name: defaults[name] for tree in trees.values() for name, _ in leaves(tree)}, trees.get(effort, {}))
+
+
+def layered(*trees: Mapping[str, Any]) -> dict[str, Any]:
+    """One tree of all settings of some; later ones win."""
+    return nested({name: value for tree in trees for name, value in leaves(tree)})
 
 
 def nested(settings: Mapping[str, Any], where: str = "settings") -> dict[str, Any]:
@@ -319,19 +341,19 @@ def _class_bodies(module: str) -> dict[str, list[ast.stmt]]:
     return {statement.name: statement.body for statement in tree.body if isinstance(statement, ast.ClassDef)}
 
 
-def template() -> str:
-    """All settings with their defaults and docstrings, as YAML that `load_settings` reads."""
+def template(settings: Settings | None = None) -> str:
+    """All settings, by default the defaults, with their docstrings, as YAML that `load_settings` reads."""
     import yaml
 
     lines: list[str] = []
-    group = ""
-    for name, default, text in describe():
+    group, values = "", flatten(settings or Settings())
+    for name, _, text in describe():
         parent, _, leaf = name.rpartition(".")
         if parent != group:
             group = parent
             lines += ["", f"{parent}:"]
         indent = "  " if parent else ""
-        value = yaml.safe_dump(default, default_flow_style=True).removesuffix("\n...\n").strip()
+        value = yaml.safe_dump(values[name], default_flow_style=True).removesuffix("\n...\n").strip()
         lines += textwrap.wrap(text, 126, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# ")
         lines.append(f"{indent}{leaf}: {value}")
     return "\n".join(lines) + "\n"

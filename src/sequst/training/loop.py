@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 MAX_TOKENS = 16384
 """Maximum number of sub-words in a training batch, to bound memory."""
+MOST_EPOCHS = 120
+"""Passes over the data that `min_steps` may ask for: tiny data are learnt long before."""
 WARMUP = 0.1
 """Fraction of steps with a rising learning rate, as in the paper."""
 WEIGHT_DECAY = 0.01
@@ -106,6 +108,12 @@ class PhaseResult:
     seconds: float
 
 
+def count_steps(phase: PhaseSettings, batches: int) -> int:
+    """Steps of a phase whose data fill so many batches."""
+    steps = max(math.ceil(phase.epochs * batches), min(phase.min_steps, MOST_EPOCHS * batches), 1)
+    return min(steps, phase.max_steps or steps)
+
+
 def fit(
     tagger: Tagger, spec: PhaseSpec, accelerator: Accelerator, seed: int, hooks: Hooks, state: dict[str, Any] | None = None
 ) -> PhaseResult:
@@ -132,8 +140,7 @@ class _Loop:
     ) -> None:
         self._tagger, self._spec, self._seed, self._hooks = tagger, spec, seed, hooks
         phase, objective = spec.settings, spec.objective
-        steps = max(math.ceil(phase.epochs * len(self._plan(0))), phase.min_steps, 1)
-        self._steps = min(steps, phase.max_steps or steps)
+        self._steps = count_steps(phase, len(self._plan(0)))
         self._score_at = {round(self._steps * (i + 1) / spec.evaluations) for i in range(spec.evaluations)} | {self._steps}
         objective.generator = torch.Generator(accelerator.device)
         self._learners = nn.ModuleDict({"tagger": tagger} | ({"nets": objective.nets} if objective.nets is not None else {}))

@@ -24,7 +24,7 @@ class PhaseSettings:
     epochs: float = 5.0
     """Passes over the data, unless `min_steps` or `max_steps` decides."""
     min_steps: int = 600
-    """Steps to take at least: a few dozen sentences need many more than `epochs` passes."""
+    """Steps to take at least, though not in more than 120 passes: a few dozen sentences need many more than `epochs`."""
     max_steps: int = 0
     """Steps to take at most; 0 = no limit."""
     batch_size: int = 8
@@ -58,7 +58,7 @@ class Adaptation:
 class Uncertainty:
     """How the teacher's uncertainty is measured."""
 
-    passes: int = 20
+    passes: int = 5
     """MC dropout passes over the unlabelled words, T in the paper."""
     last_layers: int = 0
     """Drop out only in this many last layers: faster, an approximation. 0 = all."""
@@ -205,7 +205,7 @@ class Settings:
     """A phase saves a checkpoint at the end of an epoch, if this long has passed since the last."""
     keep_rounds: bool = False
     """Keep the weights of every phase when the run has ended, not only the final model."""
-    max_rounds: int = 5
+    max_rounds: int = 4
     """Rounds of self-training; with `choose: best`, at most."""
     round_size: int = 4000
     """Unlabelled sentences that a round learns from; where the text has more, each round draws others. 0 = all of the text."""

@@ -1,0 +1,148 @@
+"""Forecasts: what is planned is what happens, and a run does not notice that it was rehearsed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from sequst.api import train
+from sequst.corpus.sampling import Split
+from sequst.methods.forecast import foretell
+from sequst.methods.registry import METHODS
+from sequst.training.progress import Counted, Planned, Progress
+
+BRIEF: dict[str, Any] = {
+    "teacher": {"min_steps": 60, "epochs": 1},
+    "student": {"min_steps": 30, "epochs": 1},
+    "retune": {"min_steps": 20, "epochs": 1},
+    "uncertainty": {"passes": 3},
+    "adaptation": {"epochs": 1},
+    "max_rounds": 2,
+}
+
+
+class Heard(Counted):
+    """Keeps what was planned, what happened, and the notes."""
+
+    def __init__(self) -> None:
+        self.planned: Sequence[Planned] = []
+        self.happened: list[str] = []
+        self.notes: list[str] = []
+        self.seconds = 0.0
+
+    def expect(self, planned: Sequence[Planned]) -> None:
+        super().expect(planned)
+        self.planned, self.seconds = planned, time.monotonic()
+
+    def begin(self, phase: str, total: int, done: int = 0, unit: str = "steps") -> None:
+        super().begin(phase, total, done, unit)
+        self.happened.append(phase)
+
+    def end(self) -> None:
+        self.ended = time.monotonic()
+
+    def note(self, message: str, detail: bool = False) -> None:
+        self.notes.append(message)
+
+
+def learn(split: Split, encoder: str, output: Path, **options: Any) -> tuple[Heard, Any]:
+    heard = Heard()
+    sources = {"unlabeled": split.unlabeled[:200], "dev": split.dev}
+    result = train(split.labeled, output, **{**sources, **BRIEF, "encoder": encoder, "progress": heard, **options})
+    return heard, result
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_planned_is_what_happens(method: str, split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    heard, _ = learn(split, tiny_encoder, tmp_path / "run", method=method)
+    assert not [note for note in heard.notes if "no forecast" in note]
+    assert [each.phase for each in heard.planned] == heard.happened
+    assert all(each.seconds > 0 for each in heard.planned)
+
+
+def test_with_several_teachers_that_read_the_text_first(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    options = {"adapt": True, "ensemble": {"teachers": 2, "students": 2}}
+    heard, _ = learn(split, tiny_encoder, tmp_path / "run", method="sequst", **options)
+    assert [each.phase for each in heard.planned] == heard.happened
+    assert heard.happened[:4] == ["adaptation", "teacher", "teacher-2", "round 1: beliefs"]
+    assert heard.happened[-2:] == ["round 2: student-2", "round 2: retune-2"]
+
+
+@pytest.mark.parametrize("options", [{"method": "sequst"}, {"method": "cvt"}, {"method": "sst", "adapt": True}])
+@pytest.mark.parametrize("encoder", ["tiny", "bilstm"])
+def test_a_run_does_not_notice_its_rehearsal(
+    encoder: str, options: dict[str, Any], split: Split, tiny_encoder: str, tmp_path: Path
+) -> None:
+    encoder = tiny_encoder if encoder == "tiny" else encoder
+    _, with_one = learn(split, encoder, tmp_path / "a", **options)
+    _, without = learn(split, encoder, tmp_path / "b", progress=None, **options)
+    first, second = (result.tagger.state_dict() for result in (with_one, without))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_steps_text_and_rounds_are_counted(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    """Four times the rounds and twice the steps take eight times as long; text beyond a round's takes nothing."""
+
+    def seconds(name: str, **options: Any) -> float:
+        heard = Heard()
+        heard.begin = lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)  # type: ignore[method-assign]
+        with pytest.raises(KeyboardInterrupt):
+            train(
+                split.labeled, tmp_path / name, unlabeled=split.unlabeled, encoder=tiny_encoder, method="sst", progress=heard,
+                **{**BRIEF, **options},
+            )  # fmt: skip
+        return sum(each.seconds for each in heard.planned if each.phase.endswith(("student", "retune")))
+
+    few = seconds("few", max_rounds=1, round_size=100, student={"min_steps": 1000}, retune={"min_steps": 1000})
+    many = seconds("many", max_rounds=4, round_size=100, student={"min_steps": 2000}, retune={"min_steps": 2000})
+    assert 4 < many / few < 16
+
+
+def test_a_run_takes_about_as_long_as_was_said(split: Split, tiny_encoder: str, tmp_path: Path) -> None:
+    """Within a factor of three: other tests run beside it. By hand on an idle machine, see the page."""
+    heard, _ = learn(split, tiny_encoder, tmp_path / "run", teacher={"min_steps": 300}, student={"min_steps": 200})
+    took, said = heard.ended - heard.seconds, sum(each.seconds for each in heard.planned)
+    assert said / 3 < took < said * 3
+
+
+def test_shorter_efforts_are_named(split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(**options: Any) -> str:
+        heard = Heard()
+        monkeypatch.setattr("sequst.api._learn", lambda run, method: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            train(
+                split.labeled,
+                tmp_path / str(options),
+                unlabeled=split.unlabeled,
+                encoder=tiny_encoder,
+                progress=heard,
+                **options,
+            )
+        (note,) = (note for note in heard.notes if note.startswith("training takes about"))
+        return note
+
+    assert "--effort quick: " in told()
+    assert "--effort default" not in told(method="sst")
+    assert "(" not in told(effort="quick")
+
+
+def test_a_forecast_is_not_worth_a_run(
+    split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise ValueError("no")
+
+    monkeypatch.setattr("sequst.methods.forecast.rehearse", broken)
+    heard, result = learn(split, tiny_encoder, tmp_path / "run", method="finetune")
+    assert "no forecast could be made (ValueError: no)" in heard.notes
+    assert result.summary["dev_f1"] is not None
+
+
+def test_whoever_shows_nothing_is_asked_for_nothing() -> None:
+    foretell(SimpleNamespace(progress=Progress()), METHODS["finetune"])  # type: ignore[arg-type]
