@@ -1,14 +1,14 @@
-"""Whether a pool of any size can be annotated, or chosen from: seconds and memory of `sequst predict --uncertainty`, or of
-`sequst next`, from disk and to disk.
+"""Whether a pool of any size can be annotated, chosen or learnt from: seconds and memory of `sequst predict --uncertainty`,
+`sequst next` or `sequst train --unlabeled`, from disk and to disk.
 
-python benchmarks/memory.py [--json FILE] [--sentences N] [--passes T] [--verb predict|next]
+python benchmarks/memory.py [--json FILE] [--sentences N] [--passes T] [--verb predict|next|train]
 
 The tagger has a randomly initialised BERT of 2 layers x 64; its sentences are generated, written to a file before anything is
 measured, and never held together. The verb runs as a process of its own, once on a tenth of them and once on all; its resident
-memory is sampled ten times a second. `over_the_model` is the most of it beyond that of a run on one sentence, `at` what it was,
+memory is sampled ten times a second. `over_the_model` is the most of it beyond that of a run on one sentence (`train`: 100), `at` what it was,
 beyond the same, after every tenth of the time: flat, where it does not grow with what has been read. `growth` is how many
 times as long all took as a tenth. That every sentence came out, in order, is checked; of `next`, that all it chose are
-different.
+different; of `train`, whose phases are short, that it learnt from no more sentences than its rounds take.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ import common
 import torch
 import transformers
 
-from sequst.corpus.formats.jsonl import jsonl_line
+from sequst.corpus.formats.jsonl import jsonl_line, write_jsonl
 from sequst.corpus.generated import generate
 from sequst.tagger.tagger import Tagger, labels_of
+from sequst.training.settings import Settings
 
 STEP = 10_000
 """Sentences that are generated at a time."""
@@ -66,12 +67,16 @@ def write_sentences(path: Path, count: int) -> None:
 def run_verb(verb: str, model: Path, source: Path, passes: int) -> tuple[float, list[tuple[float, float]]]:
     """(seconds, (seconds since the beginning, MB of resident memory)...) of the verb on a file."""
     output = source.with_suffix(".out.jsonl")
-    command = [sys.executable, "-m", "sequst", verb, str(model), str(source), "--output", str(output)]
-    command += ["--uncertainty"] if verb == "predict" else []
+    command = [sys.executable, "-m", "sequst", verb, "--output", str(output), "--device", "cpu"]
+    if verb == "train":
+        write_jsonl(source.with_name("labeled.jsonl"), generate(seed=1, pool=50, test=0).pool)
+        command += ["--labeled", str(source.with_name("labeled.jsonl")), "--unlabeled", str(source)]
+        command += ["--encoder", str(model.with_name("encoder")), f"--set=uncertainty.passes={passes}"]
+        command += ["--set=teacher.learning_rate=1e-3", "--set=student.max_steps=100", "--set=retune.max_steps=100"]
+    else:
+        command += [str(model), str(source), "--passes", str(passes), *(["--uncertainty"] if verb == "predict" else [])]
     begun = time.perf_counter()
-    process = subprocess.Popen(
-        [*command, "--passes", str(passes), "--device", "cpu"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     samples: list[tuple[float, float]] = []
     while process.poll() is None:
         samples.append((time.perf_counter() - begun, _resident(process.pid)))
@@ -80,6 +85,11 @@ def run_verb(verb: str, model: Path, source: Path, passes: int) -> tuple[float, 
     assert process.returncode == 0, "the verb failed"
     if verb == "predict":
         _require_all(source, output)
+    elif verb == "train":
+        settings = Settings()
+        learnt = json.loads((output / "summary.json").read_text(encoding="utf-8"))["unlabeled_sentences"]
+        with source.open(encoding="utf-8") as given:
+            assert learnt == min(settings.max_rounds * settings.round_size, sum(1 for _ in given)), "other sentences were learnt"
     else:
         _require_different(output)
     return seconds, samples
@@ -110,7 +120,7 @@ def _require_different(output: Path) -> None:
 def measure(folder: Path, sentences: int, passes: int, verb: str) -> dict[str, Any]:
     model = random_tagger(folder)
     found: dict[str, tuple[float, list[tuple[float, float]]]] = {}
-    for name, count in (("one", 1), ("tenth", sentences // 10), ("all", sentences)):
+    for name, count in (("one", 100 if verb == "train" else 1), ("tenth", sentences // 10), ("all", sentences)):
         write_sentences(folder / f"{name}.jsonl", count)
         found[name] = run_verb(verb, model, folder / f"{name}.jsonl", passes)
     start, loaded = found["one"][0], max(memory for _, memory in found["one"][1])

@@ -20,16 +20,6 @@ SEEDS = (12, 21, 42)
 Summary = dict[str, list[dict[str, Any]]]
 """By method: seed, f1, dev_f1, rounds and seconds of each run."""
 SHOTS = 5
-BRIEF = (
-    "max_rounds=2",
-    "teacher.min_steps=150",
-    "student.batch_size=16",
-    "student.epochs=1",
-    "student.min_steps=240",
-    "retune.min_steps=40",
-    "uncertainty.passes=8",
-)
-"""Settings that fit all runs into five minutes of two CPU cores; all others are the defaults."""
 
 
 def run_demo(output: str | Path, seeds: Sequence[int], progress: Progress, methods: Sequence[str] = METHODS) -> Summary:
@@ -38,7 +28,7 @@ def run_demo(output: str | Path, seeds: Sequence[int], progress: Progress, metho
     A seed decides the few-shot draw and the training. Files of the first are in `corpus` and `runs` of the folder, those of
     another in `seed-N`.
     """
-    settings = {seed: load_settings(None, BRIEF, seed=seed) for seed in seeds}
+    settings = {seed: load_settings(effort="quick", seed=seed) for seed in seeds}
     known = [find_method(name) for name in methods]
     folder = require_free(output, "--output")
     generated = generate(seeds[0])
