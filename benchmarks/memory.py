@@ -5,10 +5,10 @@ python benchmarks/memory.py [--json FILE] [--sentences N] [--passes T] [--verb p
 
 The tagger has a randomly initialised BERT of 2 layers x 64; its sentences are generated, written to a file before anything is
 measured, and never held together. The verb runs as a process of its own, once on a tenth of them and once on all; its resident
-memory is sampled ten times a second. `over_the_model` is the most of it beyond that of a run on one sentence (`train`: 100), `at` what it was,
-beyond the same, after every tenth of the time: flat, where it does not grow with what has been read. `growth` is how many
-times as long all took as a tenth. That every sentence came out, in order, is checked; of `next`, that all it chose are
-different; of `train`, whose phases are short, that it learnt from no more sentences than its rounds take.
+memory is sampled ten times a second. `over_the_model` is the most of it beyond that of a run on one sentence (`train`: 100),
+`at` what it was, beyond the same, after every tenth of the time: flat, where it does not grow with what has been read. `growth`
+is how many times as long all took as a tenth. That every sentence came out, in order, is checked; of `next`, that all it chose
+are different; of `train`, whose phases are short, that it learnt from no more sentences than its rounds take.
 """
 
 from __future__ import annotations
@@ -86,10 +86,10 @@ def run_verb(verb: str, model: Path, source: Path, passes: int) -> tuple[float, 
     if verb == "predict":
         _require_all(source, output)
     elif verb == "train":
-        settings = Settings()
+        most = Settings().max_rounds * Settings().round_size
         learnt = json.loads((output / "summary.json").read_text(encoding="utf-8"))["unlabeled_sentences"]
         with source.open(encoding="utf-8") as given:
-            assert learnt == min(settings.max_rounds * settings.round_size, sum(1 for _ in given)), "other sentences were learnt"
+            assert learnt == min(most, sum(1 for _ in given)), "other sentences were learnt"
     else:
         _require_different(output)
     return seconds, samples

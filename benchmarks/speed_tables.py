@@ -133,11 +133,23 @@ def last_layers() -> str:
 
 def memory() -> str:
     rows = []
-    for verb, file in (("`sequst predict --uncertainty`", "memory"), ("`sequst next`", "memory-next")):
+    verbs = {"predict --uncertainty": "memory", "next": "memory-next", "train --unlabeled": "memory-train"}
+    for verb, file in verbs.items():
         found = measured(file)
         row = [f"{found['seconds'] / 60:.1f}", f"{found['over_the_model_megabytes']:.0f}", f"{found['growth']:.1f}x"]
-        rows.append([verb, *row])
-    return table(["a million sentences, T = 20", "minutes", "MB beside a run on one", "time for ten times as many"], rows)
+        rows.append([f"`sequst {verb}`", *row])
+    return table(["a million sentences", "minutes", "MB beside a run on one", "time for ten times as many"], rows)
+
+
+def efforts() -> str:
+    rows = []
+    for run in measured("efforts")["runs"]:
+        others = [f"`{name}={value}`" for name, value in run.items() if name in ("method", "max_length", "max_rounds")]
+        text = f"{run['raw']:,}" if run["raw"] else "none"
+        ratio = run["foretold"] / run["seconds"]
+        row = [", ".join([f"`{run['effort']}`", *others]), f"`{run['encoder']}`", str(run["labelled"]), text]
+        rows.append([*row, f"{run['all_seconds'] / 60:.1f}", f"{ratio:.2f}"])
+    return table(["effort", "encoder", "labelled", "raw", "minutes", "foretold / took"], rows)
 
 
 def method_steps() -> str:
@@ -240,6 +252,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "cpu": cpu,
     "gpu": gpu,
     "last-layers": last_layers,
+    "effort-times": efforts,
     "memory": memory,
     "method-steps": method_steps,
     "crf": crf,
