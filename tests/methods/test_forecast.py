@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import torch
 
-from sequst.api import train
+from sequst.api import resume, train
 from sequst.corpus.sampling import Split
+from sequst.methods import pseudo_labels
 from sequst.methods.forecast import foretell
 from sequst.methods.registry import METHODS
 from sequst.training.progress import Counted, Planned, Progress
@@ -74,8 +75,15 @@ def test_with_several_teachers_that_read_the_text_first(split: Split, tiny_encod
     assert heard.happened[-2:] == ["round 2: student-2", "round 2: retune-2"]
 
 
-@pytest.mark.parametrize("options", [{"method": "sequst"}, {"method": "cvt"}, {"method": "sst", "adapt": True}])
-@pytest.mark.parametrize("encoder", ["tiny", "bilstm"])
+@pytest.mark.parametrize(
+    ("encoder", "options"),
+    [
+        ("tiny", {"method": "sequst"}),
+        ("tiny", {"method": "cvt"}),
+        ("tiny", {"method": "sst", "adapt": True}),
+        ("bilstm", {"method": "cvt"}),
+    ],
+)
 def test_a_run_does_not_notice_its_rehearsal(
     encoder: str, options: dict[str, Any], split: Split, tiny_encoder: str, tmp_path: Path
 ) -> None:
@@ -109,6 +117,27 @@ def test_a_run_takes_about_as_long_as_was_said(split: Split, tiny_encoder: str, 
     heard, _ = learn(split, tiny_encoder, tmp_path / "run", teacher={"min_steps": 300}, student={"min_steps": 200})
     took, said = heard.ended - heard.seconds, sum(each.seconds for each in heard.planned)
     assert said / 3 < took < said * 3
+
+
+def test_a_resumed_run_is_told_of_what_is_left(
+    split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+
+    def stopped(*arguments: Any, **options: Any) -> Any:
+        begun.append("")
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        return form(*arguments, **options)
+
+    form = pseudo_labels.form_beliefs
+    monkeypatch.setattr(pseudo_labels, "form_beliefs", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        learn(split, tiny_encoder, tmp_path / "run", method="sst", progress=None)
+    heard = Heard()
+    resume(tmp_path / "run", heard)
+    assert [each.phase for each in heard.planned] == heard.happened
+    assert heard.happened == ["round 2: beliefs", "round 2: student", "round 2: retune"]
 
 
 def test_shorter_efforts_are_named(split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

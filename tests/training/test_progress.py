@@ -64,13 +64,13 @@ def test_a_plan_is_corrected_by_what_passed(clock: Clock) -> None:
     assert "left" not in shown.status()
 
 
-def test_a_resumed_run_begins_in_the_middle_of_its_plan(clock: Clock) -> None:
+def test_a_resumed_phase_begins_in_its_middle(clock: Clock) -> None:
     shown = Counted()
-    shown.expect(PLAN)
-    shown.begin("round 1: student", 100)
-    assert shown.seconds_left() == pytest.approx(70)
+    shown.expect(PLAN[2:])
+    shown.begin("round 1: student", 100, done=40)
+    assert shown.seconds_left() == pytest.approx(42)
     clock.now += 35
     shown.advance(50)
-    assert shown.seconds_left() == pytest.approx(35)
+    assert shown.seconds_left() == pytest.approx(7)
     shown.begin("an unknown phase", 10)
     assert shown.seconds_left() is None

@@ -44,13 +44,20 @@ def foretell(run: Run, method: Method) -> None:
     except Exception as error:  # a forecast is not worth a run
         run.progress.note(f"no forecast could be made ({type(error).__name__}: {error})", detail=True)
         return
-    planned = costs.plan(run.settings)
+    planned = [each for each in costs.plan(run.settings) if not _is_done(run, each.phase)]
     run.progress.expect(planned)
     total = sum(each.seconds for each in planned)
     others = {effort: sum(each.seconds for each in costs.plan(with_effort(run.settings, effort))) for effort in EFFORTS}
     shorter = [f"--effort {name}: {duration(seconds)}" for name, seconds in others.items() if seconds < SHORTER * total]
     told = f"training takes about {duration(total)} here"
     run.progress.note(f"{told} ({', '.join(shorter)})" if shorter else told, detail=total < 60)
+
+
+def _is_done(run: Run, phase: str) -> bool:
+    """Whether an earlier process ended the phase."""
+    round_, _, name = phase.rpartition(": ")
+    folder = run.directory.phase(int(round_.removeprefix("round ") or 0), name)
+    return any((folder / file).is_file() for file in ("done.pt", "beliefs.npz"))
 
 
 def with_effort(settings: Settings, effort: str) -> Settings:

@@ -30,7 +30,7 @@ class Progress:
     """Whether it wants to know before training how long the phases may take."""
 
     def expect(self, planned: Sequence[Planned]) -> None:
-        """The phases of the run, in order."""
+        """The phases to come, in order."""
 
     def begin(self, phase: str, total: int, done: int = 0, unit: str = "steps") -> None:
         pass
@@ -70,17 +70,13 @@ class Counted(Progress):
     total = done = _first = 0
     _begun = _expected = 0.0
     _planned: Sequence[Planned] = ()
-    _passed = 0
-    """Planned phases before the first that began: those that an earlier process ended."""
 
     def expect(self, planned: Sequence[Planned]) -> None:
-        self._planned, self._passed, self._expected = planned, -1, time.monotonic()
+        self._planned, self._expected = planned, time.monotonic()
 
     def begin(self, phase: str, total: int, done: int = 0, unit: str = "steps") -> None:
         self.phase, self.total, self.done, self.unit, self.values = phase, total, done, unit, ""
         self._first, self._begun = done, time.monotonic()
-        if self._passed < 0:
-            self._passed = self._place
 
     def advance(self, steps: int = 1, **values: float) -> None:
         self.done += steps
@@ -97,17 +93,13 @@ class Counted(Progress):
         remaining = seconds * (self.total - self.done) / max(1, self.done - self._first)
         return told + (f", {duration(remaining)} left" if self.total > self.done > self._first else "") + self.values
 
-    @property
-    def _place(self) -> int:
-        """The place of the phase among the planned ones, -1 if it is none of them."""
-        return next((i for i, each in enumerate(self._planned) if each.phase == self.phase), -1)
-
     def seconds_left(self) -> float | None:
-        """Of the whole run, by its plan and by how well the plan has held so far."""
-        if (place := self._place) < 0:
+        """Of the whole run, by its plan and by how well the plan has held so far. None = the phase is not in the plan."""
+        place = next((i for i, each in enumerate(self._planned) if each.phase == self.phase), None)
+        if place is None:
             return None
-        share = min(1.0, self.done / max(1, self.total)) * self._planned[place].seconds
-        past = share + sum(each.seconds for each in self._planned[max(0, self._passed) : place])
-        rest = sum(each.seconds for each in self._planned[place:]) - share
+        seconds = self._planned[place].seconds / max(1, self.total)
+        past = sum(each.seconds for each in self._planned[:place]) + seconds * (self.done - self._first)
+        rest = sum(each.seconds for each in self._planned[place:]) - seconds * min(self.done, self.total)
         weight = PRIOR * sum(each.seconds for each in self._planned)
         return rest * (time.monotonic() - self._expected + weight) / (past + weight)
