@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 MAX_TOKENS = 16384
 """Maximum number of sub-words in a training batch, to bound memory."""
-MOST_EPOCHS = 120
+MOST_EPOCHS = 150
 """Passes over the data that `min_steps` may ask for: tiny data are learnt long before."""
 WARMUP = 0.1
 """Fraction of steps with a rising learning rate, as in the paper."""

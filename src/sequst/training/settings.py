@@ -24,7 +24,7 @@ class PhaseSettings:
     epochs: float = 5.0
     """Passes over the data, unless `min_steps` or `max_steps` decides."""
     min_steps: int = 600
-    """Steps to take at least, though not in more than 120 passes: a few dozen sentences need many more than `epochs`."""
+    """Steps to take at least, though not in more than 150 passes: a few dozen sentences need many more than `epochs`."""
     max_steps: int = 0
     """Steps to take at most; 0 = no limit."""
     batch_size: int = 8
