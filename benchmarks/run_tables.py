@@ -329,6 +329,18 @@ def efforts() -> str:
     return with_sets(rows)
 
 
+def by_round() -> str:
+    """SeqUST less SST after each round."""
+    rows = []
+    for encoder, series in (("minilm", "minilm-sst-sequst"), ("mpnet", "best-10shot")):
+        found: dict[str, Scores] = defaultdict(lambda: defaultdict(dict))
+        for row in rows_of("rounds", series=series):
+            found[row["round"]][row["dataset"], row["method"]][int(row["seed"])] = float(row["f1"])
+        cells = [difference(found[str(round_)], "sequst", "sst", SETS) for round_ in range(1, 6)]
+        rows.append([f"`{encoder}`", *cells])
+    return table(["SeqUST less SST (p)", *(f"round {round_}" for round_ in range(1, 6))], rows)
+
+
 def more_text() -> str:
     sets = ("conll03", "snips", "mit_restaurant")
     few, many = scores("rounds-of-2000"), scores("rounds-of-2000-all-text")
@@ -344,6 +356,7 @@ def more_text() -> str:
 BLOCKS: dict[str, Callable[[], str]] = {
     "efforts": efforts,
     "more-text": more_text,
+    "sst-by-round": by_round,
     "defaults": defaults,
     "minilm": minilm,
     "against-sst": against_sst,

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -611,3 +611,33 @@ def test_labelled_sentences_of_the_test_set_are_told_when_it_is_read(split: Spli
         )
     [told] = (note for note in progress.heard if note.startswith("warning"))
     assert told.startswith(f"warning: 3 of the {len(split.labeled)} labelled sentences are in the test set too: its score")
+
+
+@pytest.mark.parametrize(
+    ("options", "method"),
+    [({}, "sequst"), ({"effort": "quick"}, "sst"), ({"max_rounds": 1}, "sst"), ({"unlabeled": None}, "finetune")],
+)
+def test_auto_chooses_by_text_and_rounds_and_says_why(
+    options: dict[str, Any], method: str, split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Told(Progress):
+        notes: ClassVar[list[str]] = []
+
+        def note(self, message: str, detail: bool = False) -> None:
+            self.notes.append(message)
+
+    def stop(run: Any, method: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sequst.api._learn", stop)
+    sources = {"unlabeled": split.unlabeled, "encoder": tiny_encoder, "progress": Told()}
+    with pytest.raises(KeyboardInterrupt):
+        train(split.labeled, tmp_path / "run", **{**sources, **options})
+    assert RunDirectory.open(tmp_path / "run").settings().method == method
+    assert any(note.startswith(f"method {method}: ") for note in Told.notes)
+
+
+def test_an_effort_and_settings_exclude_each_other(split: Split, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"train\(\): settings and effort decide the same"):
+        train(split.labeled, tmp_path / "run", effort="quick", settings=Settings())
+    assert not (tmp_path / "run").exists()

@@ -37,6 +37,12 @@ from sequst.training.sources import DRAWN, Source, as_files, drawn
 from sequst.version import __version__
 
 AUTO = "auto"
+WHY = {
+    "finetune": "there is no unlabelled text",
+    "sst": "one round is as good as with SeqUST, and takes less time",
+    "sequst": "after several rounds it is level with plain self-training, or ahead of it",
+}
+"""What `auto` chooses, and why."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +80,11 @@ def train(
     if settings is not None and effort is not None:
         raise UsageError("train(): settings and effort decide the same; leave one of them out")
     settings = _located(overridden(settings or load_settings(effort=effort), overrides, "train()"))
-    if settings.method == AUTO:
-        settings = dataclasses.replace(settings, method="finetune" if unlabeled is None else "sequst")
     progress = progress or Progress()
+    if settings.method == AUTO:
+        chosen = "finetune" if unlabeled is None else "sst" if settings.max_rounds == 1 else "sequst"
+        progress.note(f"method {chosen}: {WHY[chosen]}", detail=True)
+        settings = dataclasses.replace(settings, method=chosen)
     path = RunDirectory.require_free(output)
     method = find_method(settings.method)
     given = {"labeled": labeled, "unlabeled": unlabeled, "dev": dev, "test": test}

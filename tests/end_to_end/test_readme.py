@@ -61,7 +61,7 @@ def test_demo(tmp_path: Path, sequst: Callable[..., Any]) -> None:
     """One seed of SeqUST: three seeds of both methods take minutes, and fine-tuning is the example in Python."""
     from sequst.experiments.demo import METHODS, SEEDS
 
-    assert (METHODS, SEEDS) == (("finetune", "sequst"), (12, 21, 42))
+    assert (METHODS, SEEDS) == (("finetune", "sst"), (12, 21, 42))
     command = [sys.executable, "-m", "sequst", "demo", "--seed", "12", "--output", str(tmp_path / "d"), "--method", "sequst"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -17,7 +17,7 @@ def demo(
     ] = None,
     output: Annotated[str, typer.Option(help="Folder to write; it must not exist yet.", metavar="DIR")] = "sequst-demo",
     method: Annotated[
-        list[str] | None, typer.Option(help="Method to train, e.g. sst. [default: finetune, sequst]", metavar="NAME")
+        list[str] | None, typer.Option(help="Method to train, e.g. sequst. [default: finetune, sst]", metavar="NAME")
     ] = None,
     verbose: options.Verbose = False,
 ) -> None:

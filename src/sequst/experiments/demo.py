@@ -1,4 +1,4 @@
-"""The demo: a generated corpus, a few labelled sentences of it, and fine-tuning and SeqUST on the same splits."""
+"""The demo: a generated corpus, a few labelled sentences of it, and fine-tuning and self-training on the same splits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sequst.methods.registry import find_method
 from sequst.training.configure import load_settings
 from sequst.training.progress import Progress
 
-METHODS = ("finetune", "sequst")
+METHODS = ("finetune", "sst")
 SEEDS = (12, 21, 42)
 Summary = dict[str, list[dict[str, Any]]]
 """By method: seed, f1, dev_f1, rounds and seconds of each run."""

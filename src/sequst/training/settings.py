@@ -160,7 +160,7 @@ class Settings:
     """Everything that decides the numbers of a run, but for the data."""
 
     method: str = "auto"
-    """Training method; `sequst methods` lists them. `auto` = SeqUST with unlabelled text, else fine-tuning."""
+    """Training method; `sequst methods` lists them. `auto` = SeqUST; SST for one round; fine-tuning without text."""
     encoder: str = "minilm"
     """`minilm`, a local folder, a model of the Hugging Face hub, or `bilstm`, which is not pretrained."""
     head: str = "softmax"
