@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import glob
 import gzip
 import io
@@ -21,6 +22,19 @@ try:
     import fcntl
 except ImportError:  # not on Windows, where two processes at one place are not noticed
     fcntl = None  # type: ignore[assignment]
+
+
+@functools.cache
+def _encoder(**options: Any) -> json.JSONEncoder:
+    return json.JSONEncoder(**{"ensure_ascii": False, "allow_nan": False, **options})
+
+
+def as_json(value: Any, **options: Any) -> str:
+    """The value as JSON. All JSON of ours is made here. It has no NaN and no infinity, which JSON does not know."""
+    try:
+        return _encoder(**options).encode(value)
+    except ValueError as error:
+        raise SequstError(f"a number cannot be written as JSON, which has no NaN and no infinity ({error})") from None
 
 
 def read_json(path: Path) -> Any:
@@ -174,9 +188,12 @@ def write_bytes(path: Path, data: bytes, what_now: str) -> None:
 
 
 def write_json(path: str | Path, value: Any) -> None:
+    try:
+        text = as_json(value, indent=2)
+    except SequstError as error:
+        raise SequstError(f"{path}: {error}") from None
     with atomic_text(path) as file:
-        json.dump(value, file, indent=2, ensure_ascii=False)
-        file.write("\n")
+        file.write(text + "\n")
 
 
 @contextlib.contextmanager

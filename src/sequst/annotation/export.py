@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable, Iterable, Iterator
 
 from sequst.annotation.next import Chosen
 from sequst.corpus.formats.registry import TASKS
 from sequst.corpus.formats.write import tasks
 from sequst.errors import UsageError
+from sequst.files import as_json
 
 Writer = Callable[[Iterable[Chosen]], Iterator[str]]
 """The pieces of a file, in order."""
@@ -18,7 +18,7 @@ Writer = Callable[[Iterable[Chosen]], Iterator[str]]
 def write_jsonl(chosen: Iterable[Chosen]) -> Iterator[str]:
     """One JSON line for each sentence, with all predictions. `sequst train` reads its words and tags."""
     for each in chosen:
-        yield json.dumps(each.to_dict(), ensure_ascii=False) + "\n"
+        yield as_json(each.to_dict()) + "\n"
 
 
 def write_columns(chosen: Iterable[Chosen]) -> Iterator[str]:

@@ -20,10 +20,9 @@ def benchmarks(
     Example:
       sequst benchmarks --data DIR
     """
-    import json
     from pathlib import Path
 
-    from sequst.cli.console import note, show
+    from sequst.cli.console import note, show, show_json
     from sequst.cli.tables import benchmarks_table
     from sequst.errors import UsageError
     from sequst.experiments.benchmarks import BENCHMARKS, fetch, find_benchmark, look_at
@@ -40,7 +39,7 @@ def benchmarks(
         raise UsageError(f"--data {data}: no such folder")
     looks = [look_at(benchmark, folder) for benchmark in chosen]
     if as_json:
-        typer.echo(json.dumps(looks, ensure_ascii=False))
+        show_json(looks)
     else:
         show(benchmarks_table(looks))
         _tell(looks)

@@ -27,7 +27,7 @@ import numpy as np
 from torch import Tensor
 
 from sequst.errors import SequstError, UsageError, shorten
-from sequst.files import atomic_folder, explained, intact, lock, read_json, require_free, write_bytes, write_json
+from sequst.files import as_json, atomic_folder, explained, intact, lock, read_json, require_free, write_bytes, write_json
 from sequst.training.checkpoint import load_state, save_state
 from sequst.training.configure import load_saved, save_settings
 from sequst.training.data import DataFile, Files
@@ -145,7 +145,7 @@ class RunDirectory:
     def record(self, line: dict[str, Any]) -> None:
         path = self.path / "metrics.jsonl"
         with explained(path, "free some space, then continue with --resume"), path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write(as_json(line) + "\n")
 
     def metrics(self) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl."""
