@@ -42,6 +42,8 @@ class Format(NamedTuple):
     """What it cannot hold."""
     tasks: Literal["", "lines", "list"] = ""
     """Layout of a file of tasks: one a line, or a JSON list."""
+    unique_ids: bool = False
+    """Whether no id may come twice."""
 
     def load(self) -> Any:
         return importlib.import_module(f"sequst.corpus.formats.{self.module}")
@@ -54,13 +56,13 @@ class Format(NamedTuple):
 FORMATS = {
     "conll": Format("columns", (".conll", ".bio", ".tsv"), lacks=("ids", "texts")),
     "jsonl": Format("jsonl", (".jsonl",), lacks=(OTHER_CUT,)),
-    "text": Format("plain", (".txt",), lacks=("ids", CUT)),
-    "labelstudio": Format("labelstudio", (".json",), lacks=(CUT,), tasks="list"),
-    "doccano": Format("doccano", lacks=(CUT,), tasks="lines"),
-    "prodigy": Format("prodigy", tasks="lines"),
-    "argilla": Format("argilla", lacks=(CUT,), tasks="list"),
-    "spacy": Format("docbin", (".spacy",)),
-    "brat": Format("brat", (".ann",), ("**/*.ann",), lacks=(CUT,)),
+    "text": Format("plain", (".txt",), lacks=("ids", "tags", CUT)),
+    "labelstudio": Format("labelstudio", (".json",), lacks=(CUT,), tasks="list", unique_ids=True),
+    "doccano": Format("doccano", lacks=(CUT,), tasks="lines", unique_ids=True),
+    "prodigy": Format("prodigy", tasks="lines", unique_ids=True),
+    "argilla": Format("argilla", lacks=(CUT,), tasks="list", unique_ids=True),
+    "spacy": Format("docbin", (".spacy",), unique_ids=True),
+    "brat": Format("brat", (".ann",), ("**/*.ann",), lacks=("ids", CUT)),
     "datasets": Format("huggingface", (".parquet",), (*SAVED, "**/*.parquet"), ("texts",)),
 }
 TASKS = tuple(name for name, format in FORMATS.items() if format.tasks)
