@@ -282,8 +282,7 @@ def _explains(text: str, mark: Mark) -> bool:
     if mark.said is not None:
         return text[mark.start : mark.end] == mark.said
     starts, ends = _edges(text)
-    start, end = _stripped(text, mark.start, mark.end)
-    return start in starts and end in ends
+    return mark.start in starts and mark.end in ends
 
 
 @functools.lru_cache(maxsize=2)
