@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sequst.errors import SequstError, UsageError
-from sequst.files import as_json, explained
+from sequst.files import as_json, as_path, explained
 
 Lines = list[dict[str, Any]]
 
@@ -49,7 +49,7 @@ class Results:
         lines: Lines = []
         failures: Lines = []
         findings: dict[str, Lines] = {kind: [] for kind in FINDINGS}
-        for place in dict.fromkeys(Path(place).resolve() for place in places):
+        for place in dict.fromkeys(as_path(place).resolve() for place in places):
             path = place / "results.jsonl" if place.is_dir() else place
             if path.suffixes[-2:-1] and path.suffixes[-2].strip(".") in (*FINDINGS, FAILURES):
                 continue

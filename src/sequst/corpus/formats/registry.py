@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from sequst.errors import DataError, Problem
+from sequst.files import as_path
 from sequst.inputs import Input, Report
 
 if TYPE_CHECKING:
@@ -121,4 +122,4 @@ def place_and_split(path: str | Path) -> tuple[Path, str]:
 
 def is_on_the_hub(path: str | Path) -> bool:
     """Whether a dataset of this name is nowhere on the disk."""
-    return not place_and_split(path)[0].exists()
+    return not place_and_split(as_path(path))[0].exists()
