@@ -107,6 +107,8 @@ def _write_graph(tagger: Tagger, path: Path) -> None:
                 opset_version=OPSET,
                 dynamo=False,
             )
+    except OSError:  # of the disk
+        raise
     except Exception as error:  # what a graph cannot hold comes out in many ways
         reason = " ".join(str(error).split())[:300]
         raise SequstError(f"this model cannot be exported to ONNX ({type(error).__name__}: {reason})") from error
