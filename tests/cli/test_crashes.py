@@ -111,7 +111,16 @@ def test_training_that_is_stopped_continues(
     stop: signal.Signals, place: Path, tiny_encoder: str, sequst: Callable[..., Any]
 ) -> None:
     """Killed at once it is tested with the weights that come of it."""
-    short = ["--set", "teacher.min_steps=6", "--set", "teacher.epochs=0", "--set", "encoder=" + tiny_encoder]
+    short = [
+        "--set",
+        "teacher.min_steps=6",
+        "--set",
+        "teacher.epochs=1",
+        "--set",
+        "teacher.max_steps=6",
+        "--set",
+        "encoder=" + tiny_encoder,
+    ]
     killer = [sys.executable, "-c", KILLER.replace("SIGKILL", stop.name), "sequst.training.loop:_set_rate", "3", ""]
     command = ["train", "--labeled", "l.conll", "--output", "run", *short]
     killed = subprocess.run([*killer, *command], cwd=place, capture_output=True, check=False)
