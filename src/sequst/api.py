@@ -17,6 +17,7 @@ import torch
 from sequst.calibration.calibrate import calibrate
 from sequst.errors import SequstError, UsageError
 from sequst.evaluation.evaluate import Evaluation, evaluate
+from sequst.files import as_path
 from sequst.methods.forecast import foretell
 from sequst.methods.registry import Method, find_method
 from sequst.tagger.encoders.pretrained import MINILM
@@ -269,9 +270,9 @@ def overridden(settings: Settings, overrides: Mapping[str, Any], where: str) -> 
 
 def _located(settings: Settings) -> Settings:
     """The settings with absolute paths, so that the run can be resumed from any folder."""
-    folder, vectors = Path(settings.encoder), Path(settings.bilstm.vectors)
-    if settings.encoder not in (MINILM, BILSTM) and folder.is_dir():
-        return dataclasses.replace(settings, encoder=str(folder.absolute()))
+    if settings.encoder not in (MINILM, BILSTM) and as_path(settings.encoder).is_dir():
+        return dataclasses.replace(settings, encoder=str(Path(settings.encoder).absolute()))
     if settings.encoder == BILSTM and settings.bilstm.vectors not in ("", GLOVE):
-        return dataclasses.replace(settings, bilstm=dataclasses.replace(settings.bilstm, vectors=str(vectors.absolute())))
+        vectors = str(as_path(settings.bilstm.vectors).absolute())
+        return dataclasses.replace(settings, bilstm=dataclasses.replace(settings.bilstm, vectors=vectors))
     return settings

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import glob
 import gzip
 import io
 import json
 import os
+import re
 import shutil
 import socket
 from collections.abc import Iterable, Iterator
@@ -21,6 +23,45 @@ try:
     import fcntl
 except ImportError:  # not on Windows, where two processes at one place are not noticed
     fcntl = None  # type: ignore[assignment]
+
+
+HALVES = re.compile("[\ud800-\udfff]")
+"""Halves of characters: Python has them in place of the bytes of names that are not UTF-8."""
+
+
+def as_path(path: str | Path) -> Path:
+    """The path that somebody named. An error if no file can have this name."""
+    if not str(path):
+        raise UsageError("a file without a name; name a file")
+    try:
+        os.lstat(path)
+    except ValueError:
+        raise UsageError(f"{shorten(str(path))}: no file can have a name with NUL in it") from None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise UsageError(f"{shorten(str(path))}: the name is too long for a file") from None
+    return Path(path)
+
+
+def as_folder(path: str | Path) -> Path:
+    """The path of a model, whose tokenizer is read and written by a library that takes UTF-8 alone."""
+    if HALVES.search(str(path)):
+        raise UsageError(f"{shorten(str(path))}: the folder of a model needs a name in UTF-8; rename it")
+    return as_path(path)
+
+
+@functools.cache
+def _encoder(**options: Any) -> json.JSONEncoder:
+    return json.JSONEncoder(**{"ensure_ascii": False, "allow_nan": False, **options})
+
+
+def as_json(value: Any, **options: Any) -> str:
+    """The value as JSON. All JSON of ours is made here. It has no NaN and no infinity, which JSON does not know."""
+    try:
+        text = _encoder(**options).encode(value)
+        return text if text.isascii() or not HALVES.search(text) else as_json(value, **{**options, "ensure_ascii": True})
+    except ValueError as error:
+        raise SequstError(f"a number cannot be written as JSON, which has no NaN and no infinity ({error})") from None
 
 
 def read_json(path: Path) -> Any:
@@ -106,7 +147,7 @@ def atomic_bytes(path: str | Path, what_now: str = "nothing half-written was lef
 
     A device or a pipe, which cannot be replaced, is written to as it comes. A link stays, and what it leads to is written.
     """
-    path = Path(path)
+    path = as_path(path)
     with explained(path, what_now):
         if path.is_symlink():
             path = Path(os.path.realpath(path))
@@ -149,7 +190,7 @@ def with_mark(pieces: Iterable[str]) -> Iterator[str]:
 
 def require_writable(path: str | Path, flag: str, read: Iterable[str | Path] = ()) -> None:
     """Raise an error before any work if the file cannot be written, or is one of the files that are `read`."""
-    path = Path(path)
+    path = as_path(path)
     if any(_is_part_of(path, Path(source)) for source in read):
         raise UsageError(f"{flag} {shorten(str(path))} is also an input and would be overwritten; name another")
     with explained(path, "name another file"):
@@ -174,9 +215,12 @@ def write_bytes(path: Path, data: bytes, what_now: str) -> None:
 
 
 def write_json(path: str | Path, value: Any) -> None:
+    try:
+        text = as_json(value, indent=2)
+    except SequstError as error:
+        raise SequstError(f"{path}: {error}") from None
     with atomic_text(path) as file:
-        json.dump(value, file, indent=2, ensure_ascii=False)
-        file.write("\n")
+        file.write(text + "\n")
 
 
 @contextlib.contextmanager
@@ -186,7 +230,7 @@ def atomic_folder(path: str | Path, replaces: tuple[str, ...] = ()) -> Iterator[
     With `replaces`, names of files, it takes the place of a folder that is empty or has all of these, which mark it as ours;
     anything else that is there is an error before anything is written. A link is followed.
     """
-    path = Path(path).resolve() if Path(path).is_symlink() else Path(path).absolute()
+    path = as_path(path).resolve() if as_path(path).is_symlink() else Path(path).absolute()
     with explained(path):
         temporary, old = _temporary(path), _temporary(path, "old")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -262,7 +306,7 @@ def _sync(path: Path) -> None:
 
 def require_free(folder: str | Path, flag: str) -> Path:
     """The folder, which must not exist yet or be empty."""
-    folder = Path(folder)
+    folder = as_path(folder)
     with explained(folder, "name another folder"):
         if folder.exists() and not folder.is_dir():
             raise UsageError(f"{flag} {shorten(str(folder))} is a file; name a folder that does not exist yet")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from sequst.errors import Problem, SequstError, UsageError
+from sequst.files import as_path
 
 STDIN = "-"
 _BUFFER = 1 << 20
@@ -49,7 +50,7 @@ class Input:
 
     def __init__(self, path: str | Path, name: str | None = None) -> None:
         self.name = name or ("<stdin>" if str(path) == STDIN else str(path))
-        self.path = self._path = Path(path)
+        self.path = self._path = as_path(path)
         self._stream: io.BufferedReader | None = None
         self._ahead = b""
         if str(path) == STDIN:

@@ -151,6 +151,16 @@ def test_a_loss_that_is_not_finite_is_named_with_its_step(
         fit(tagger, spec_of(examples, objective=Breaking()), make_accelerator(Settings(device="cpu")), 7, Hooks())
 
 
+def test_a_reported_value_that_is_not_finite_stops_the_phase(tiny_encoder: str, split: Split) -> None:
+    class Telling(LabelledWords):
+        def loss(self, tagger: Tagger, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+            return super().loss(tagger, batch)[0], {"weighed": torch.tensor(math.nan)}
+
+    tagger, examples = start(tiny_encoder, split)
+    with pytest.raises(Diverged, match="weighed is not finite at step 1 of 20"):
+        fit(tagger, spec_of(examples, objective=Telling()), make_accelerator(Settings(device="cpu")), 7, Hooks())
+
+
 def test_weights_that_blow_up_stop_the_phase(tiny_encoder: str, split: Split) -> None:
     tagger, examples = start(tiny_encoder, split)
     wild = spec_of(examples, PhaseSettings(learning_rate=1e38, min_steps=20, epochs=1), head_rate=1.0)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable, Iterable, Iterator
 
 from sequst.annotation.next import Chosen
+from sequst.corpus.formats.columns import conll_block
 from sequst.corpus.formats.registry import TASKS
 from sequst.corpus.formats.write import tasks
 from sequst.errors import UsageError
+from sequst.files import as_json, with_mark
 
 Writer = Callable[[Iterable[Chosen]], Iterator[str]]
 """The pieces of a file, in order."""
@@ -18,14 +19,15 @@ Writer = Callable[[Iterable[Chosen]], Iterator[str]]
 def write_jsonl(chosen: Iterable[Chosen]) -> Iterator[str]:
     """One JSON line for each sentence, with all predictions. `sequst train` reads its words and tags."""
     for each in chosen:
-        yield json.dumps(each.to_dict(), ensure_ascii=False) + "\n"
+        yield as_json(each.to_dict()) + "\n"
 
 
 def write_columns(chosen: Iterable[Chosen]) -> Iterator[str]:
     """One row for each word: word, probability of its tag, tag."""
-    for each in chosen:
-        rows = zip(each.prediction.words, each.prediction.confidences, each.tags, strict=True)
-        yield "".join(f"{word}\t{confidence:.4f}\t{tag}\n" for word, confidence, tag in rows) + "\n"
+    return with_mark(
+        conll_block(each.prediction.words, [f"{confidence:.4f}" for confidence in each.prediction.confidences], each.tags)
+        for each in chosen
+    )
 
 
 def write_tasks(format: str, chosen: Iterable[Chosen]) -> Iterator[str]:

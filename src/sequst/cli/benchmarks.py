@@ -20,16 +20,15 @@ def benchmarks(
     Example:
       sequst benchmarks --data DIR
     """
-    import json
-    from pathlib import Path
 
-    from sequst.cli.console import note, show
+    from sequst.cli.console import note, show, show_json
     from sequst.cli.tables import benchmarks_table
     from sequst.errors import UsageError
     from sequst.experiments.benchmarks import BENCHMARKS, fetch, find_benchmark, look_at
+    from sequst.files import as_path
 
     chosen = [find_benchmark(name) for name in names or BENCHMARKS]
-    folder = None if data is None else Path(data)
+    folder = None if data is None else as_path(data)
     if download:
         if folder is None:
             raise UsageError("--download needs a folder to put files into: name it with --data")
@@ -40,7 +39,7 @@ def benchmarks(
         raise UsageError(f"--data {data}: no such folder")
     looks = [look_at(benchmark, folder) for benchmark in chosen]
     if as_json:
-        typer.echo(json.dumps(looks, ensure_ascii=False))
+        show_json(looks)
     else:
         show(benchmarks_table(looks))
         _tell(looks)

@@ -38,9 +38,8 @@ def check(
     """
     import dataclasses
     import functools
-    import json
 
-    from sequst.cli.console import show
+    from sequst.cli.console import show, show_json
     from sequst.corpus import checking
     from sequst.corpus.formats.read import read_file
     from sequst.files import require_free
@@ -69,7 +68,7 @@ def check(
     if folder is not None and not failed:
         checking.write_readings(readings, folder)
     if as_json:
-        typer.echo(json.dumps({"ok": not failed, "findings": [dataclasses.asdict(f) for f in findings]}, ensure_ascii=False))
+        show_json({"ok": not failed, "findings": [dataclasses.asdict(f) for f in findings]})
     else:
         styles = {"error": "bold red", "warning": "yellow", "note": "dim"}
         malformed = 0

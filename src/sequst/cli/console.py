@@ -9,6 +9,8 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from sequst.files import as_json
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 def console(stderr: bool) -> Console:
     from rich.console import Console  # which --help does without
 
-    return Console(stderr=stderr, highlight=False, markup=False, soft_wrap=True)
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -30,6 +32,11 @@ def safe(text: str) -> str:
 
 def show(result: object, **options: Any) -> None:
     console(stderr=False).print(safe(result) if isinstance(result, str) else result, **options)
+
+
+def show_json(value: object) -> None:
+    """In ASCII, without control characters: any terminal can show it, and any program reads the same."""
+    sys.stdout.write(as_json(value, ensure_ascii=True).replace("\x7f", "\\u007f") + "\n")
 
 
 def note(message: str) -> None:

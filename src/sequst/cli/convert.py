@@ -39,8 +39,9 @@ def convert(
         note(line)
     if done.written.reason != "as told":
         note(f"{output}: written as {done.written.format}, {done.written.reason}")
-    if done.left_out:
-        note(f"{done.written.format} has no place for {done.left_out}: not written")
+    for what, sentences in done.left_out.items():
+        count = f"{len(sentences):,} sentence{'s' * (len(sentences) > 1)}"
+        note(f"{done.written.format} has no place for {what}: not written ({count}, the first is {sentences[0].source})")
     left = f"; did not fit: {len(done.misfits)}" if done.misfits else ""
     entities = count_types(done.sentences).mentions.total()
     show(f"{len(done.sentences):,} sentences, {entities:,} entities written to {output}{left}")

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
-from sequst.cli.console import note
+from sequst.cli.console import note, show_json
 from sequst.cli.options import AsJson, Device, InputFormat, MinConfidence, Model, Precision, TagColumn, WordColumn
 
 
@@ -39,6 +38,6 @@ def evaluate(
     for type_, count in evaluation.unknown_types.items():
         note(f"warning: the model does not know the type {type_}; its {count} entities count as missed")
     if as_json:
-        typer.echo(json.dumps(evaluation.to_dict(), ensure_ascii=False))
+        show_json(evaluation.to_dict())
     else:
         print_scores(evaluation.to_dict())

@@ -73,17 +73,17 @@ def run(
     import contextlib
     import signal
     import sys
-    from pathlib import Path
 
     from sequst.cli.console import note
     from sequst.errors import UsageError, nearest
     from sequst.experiments.grid import run_grid
     from sequst.experiments.mps import side_by_side
     from sequst.experiments.recipe import load_cells
+    from sequst.files import as_path
 
     if device not in ("auto", "cpu", "cuda"):
         raise UsageError(f"--device {device}: {nearest(device, ('auto', 'cpu', 'cuda'))}")
-    folder = Path(output)
+    folder = as_path(output)
     if folder.is_file():
         raise UsageError(f"--output {output} is a file; name a folder")
     cells = load_cells(recipe, override or (), datasets=dataset, methods=method, encoders=encoder, heads=head, seeds=seed)
@@ -97,7 +97,7 @@ def run(
     try:
         with side_by_side(device, engine) if mps else contextlib.nullcontext():
             outcome = run_grid(
-                cells, Path(data), folder / "results.jsonl", jobs=jobs, commit=commit, device="cuda" if mps else device,
+                cells, as_path(data), folder / "results.jsonl", jobs=jobs, commit=commit, device="cuda" if mps else device,
                 limit_seconds=limit_seconds, tell=tell, engine=engine,
             )  # fmt: skip
     except (KeyboardInterrupt, SystemExit):
@@ -168,17 +168,15 @@ def report(
     Example:
       sequst experiment report results
     """
-    from pathlib import Path
-
     from sequst.cli.console import note
     from sequst.experiments.report import write_experiment_report
     from sequst.experiments.results import Results
-    from sequst.files import require_writable
+    from sequst.files import as_path, require_writable
     from sequst.methods.registry import find_method
 
     find_method(baseline)
     page = _beside(folders[0], output, "report.html")
-    require_writable(page, "--output", read=[folder for folder in folders if Path(folder).is_file()])
+    require_writable(page, "--output", read=[folder for folder in folders if as_path(folder).is_file()])
     write_experiment_report(Results.load(folders), page, baseline)
     note(f"{page}: open it in a browser")
 
@@ -187,6 +185,8 @@ def _beside(first: str, output: str | None, name: str) -> Path:
     """The path asked for, or the default name beside the first results."""
     from pathlib import Path
 
+    from sequst.files import as_path
+
     if output is not None:
         return Path(output)
-    return (Path(first) if Path(first).is_dir() else Path(first).parent) / name
+    return (Path(first) if as_path(first).is_dir() else Path(first).parent) / name

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ import typer
 
 from sequst.cli.options import Device, InputFormat, LastLayers, MinConfidence, Model, Precision, WordColumn
 from sequst.errors import UsageError, nearest
-from sequst.files import atomic_text, explained, require_writable, with_mark
+from sequst.files import as_json, atomic_text, explained, require_writable, with_mark
 
 if TYPE_CHECKING:
     from sequst.tagger.prediction import Prediction
@@ -113,5 +112,4 @@ def _pieces(format: str, predictions: Iterable[Prediction]) -> Iterator[str]:
         return tasks(format, (prediction.as_task() for prediction in predictions))
     if format == "conll":
         return with_mark(conll_block(prediction.words, prediction.tags) for prediction in predictions)
-    encode = json.JSONEncoder(ensure_ascii=False).encode
-    return (encode(prediction.to_dict()) + "\n" for prediction in predictions)
+    return (as_json(prediction.to_dict()) + "\n" for prediction in predictions)

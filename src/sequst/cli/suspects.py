@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
 from sequst.cli import console, options
-from sequst.files import atomic_text, require_writable
+from sequst.files import as_json, atomic_text, require_writable
 from sequst.training.configure import load_settings
 
 
@@ -48,7 +47,7 @@ def suspects(
         console.fail("stopped; nothing was written", 130)
     with atomic_text(output) as lines:
         for rank, record in enumerate(found, 1):
-            lines.write(json.dumps({"rank": rank, **record}, ensure_ascii=False) + "\n")
+            lines.write(as_json({"rank": rank, **record}) + "\n")
     if found[:show]:
         console.show(suspects_table(found[:show]))
     console.show(f"{len(found)} labels to look at are in {output}, the most doubtful first")

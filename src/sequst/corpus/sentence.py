@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from sequst.corpus.words import split_words
 from sequst.errors import Malformed, Problem, Unit, place, shorten
+from sequst.files import HALVES
 
 Offsets = tuple[tuple[int, int], ...]
 LINE_BREAKS = str.maketrans("\r\n", "  ")
-_HALVES = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,5 +96,5 @@ def require_text(text: str) -> None:
     """Raise an error for NUL and lone surrogates, which JSON can contain."""
     if "\0" in text:
         raise Malformed(f"a NUL character in {shorten(text)}", "text without it")
-    if not text.isascii() and _HALVES.search(text):
+    if not text.isascii() and HALVES.search(text):
         raise Malformed(f"half a character in {shorten(text)}", "whole characters: surrogates only in pairs")

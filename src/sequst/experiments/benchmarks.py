@@ -21,6 +21,7 @@ from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import types_of
 from sequst.errors import DataError, SequstError, UsageError, nearest
 from sequst.extras import needed
+from sequst.files import as_path
 
 RAW = "https://raw.githubusercontent.com"
 
@@ -60,7 +61,7 @@ def find_benchmark(name: str) -> Benchmark:
 def find_part(data: Path, name: str, part: str) -> Read | Reading | None:
     """What the data folder has of a part; the two-column file, which is all that a dataset of one's own needs, goes before the
     original ones. None where there is neither."""
-    plain = data / name / f"{part}.txt.gz"
+    plain = as_path(data / name / f"{part}.txt.gz")
     if plain.is_file():
         return read_file(plain, format="conll")
     return _read_original(BENCHMARKS[name], data / BENCHMARKS[name].folder, part) if name in BENCHMARKS else None

@@ -16,6 +16,7 @@ import yaml
 from sequst.errors import UsageError, nearest, shorten
 from sequst.experiments.cells import Cell
 from sequst.experiments.results import read_results
+from sequst.files import as_path
 from sequst.methods.registry import find_method
 from sequst.training.configure import parse_yaml
 from sequst.training.configure import recipe_names as settings_names
@@ -82,7 +83,7 @@ def load_cells(name: str, override: Sequence[str] = (), **choices: Sequence[Any]
     chosen: dict[str, Any] = {key: tuple(values) for key, values in choices.items() if values}
     _require_own_settings(override)
     if name.endswith(".jsonl"):
-        cells = _cells_again(Path(name), **chosen)
+        cells = _cells_again(as_path(name), **chosen)
     else:
         cells = dataclasses.replace(load_recipe(name), **chosen).cells()
         if not cells:
@@ -116,7 +117,7 @@ def recipe_names() -> list[str]:
 def load_recipe(name: str) -> Recipe:
     """By its name among the shipped ones, or from a YAML file."""
     known = [item.name for item in dataclasses.fields(Recipe) if item.name != "name"]
-    path = Path(name)
+    path = as_path(name)
     if name in recipe_names():
         path = Path(str(resources.files("sequst.experiments").joinpath(f"recipes/{name}.yaml")))
     elif path.suffix not in (".yaml", ".yml"):

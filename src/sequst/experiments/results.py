@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sequst.errors import SequstError, UsageError
-from sequst.files import explained
+from sequst.files import as_json, as_path, explained
 
 Lines = list[dict[str, Any]]
 
@@ -49,7 +49,7 @@ class Results:
         lines: Lines = []
         failures: Lines = []
         findings: dict[str, Lines] = {kind: [] for kind in FINDINGS}
-        for place in dict.fromkeys(Path(place).resolve() for place in places):
+        for place in dict.fromkeys(as_path(place).resolve() for place in places):
             path = place / "results.jsonl" if place.is_dir() else place
             if path.suffixes[-2:-1] and path.suffixes[-2].strip(".") in (*FINDINGS, FAILURES):
                 continue
@@ -107,7 +107,7 @@ def _numbered(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
 
 def append_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
     """In one write, so that a process that dies or a full disk leaves them whole or not at all."""
-    data = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    data = "".join(as_json(line) + "\n" for line in lines).encode()
     with explained(path), path.open("a+b", buffering=0) as file:
         end = file.seek(0, os.SEEK_END)
         if end and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":  # it was cut off: what comes is a line of its own

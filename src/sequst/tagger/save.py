@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from sequst.corpus.tags import OUTSIDE, is_tag, types_of
 from sequst.errors import SequstError, UsageError, shorten
-from sequst.files import atomic_folder, atomic_text, read_json, write_json
+from sequst.files import as_folder, as_path, atomic_folder, atomic_text, read_json, write_json
 from sequst.tagger import capitals, transitions
 from sequst.tagger.encoders.base import Encoder
 from sequst.tagger.encoders.pretrained import load_tokenizer, load_trained, loading
@@ -38,6 +38,7 @@ CHAIN = "crf.safetensors"
 def save(tagger: Tagger, folder: str | Path, about: dict[str, Any]) -> None:
     """Write the folder, completely or not at all; a model in it is replaced. `about` goes into sequst.json and the model
     card."""
+    folder = as_folder(as_path(folder).absolute())
     facts = {
         **about,
         "sequst": __version__,
@@ -72,7 +73,7 @@ def add_facts(folder: Path, about: Mapping[str, Any]) -> None:
 
 def load(folder: str | Path) -> Tagger:
     """Load a tagger. Weights come from safetensors only; nothing in the folder is executed."""
-    folder = Path(folder)
+    folder = as_folder(folder)
     require_model(folder)
     with loading(f"the model in {folder}"):
         tagger = _assembled(folder)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sequst.errors import SequstError, UsageError, nearest, shorten
-from sequst.files import atomic_text
+from sequst.files import as_path, atomic_text
 from sequst.training.settings import Settings, to_dict
 
 EFFORTS = ("quick", "default", "thorough")
@@ -181,7 +181,7 @@ def _read_yaml(path: str | Path) -> dict[str, Any]:
     import yaml
 
     named = str(path) in recipe_names()
-    place = resources.files("sequst.training").joinpath(f"recipes/{path}.yaml") if named else Path(path)
+    place = resources.files("sequst.training").joinpath(f"recipes/{path}.yaml") if named else as_path(path)
     try:
         tree = parse_yaml(place.read_text(encoding="utf-8"))
     except OSError as error:

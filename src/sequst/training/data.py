@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import os
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,7 +65,8 @@ def _hash_of(path: Path) -> str:
     """The sha256 of a file; for a folder, that of the names and hashes of its files."""
     if path.is_dir():
         files = sorted(place for place in path.rglob("*") if place.is_file())
-        return hashlib.sha256("".join(f"{file.relative_to(path)} {_hash_of(file)}\n" for file in files).encode()).hexdigest()
+        listed = "".join(f"{file.relative_to(path)} {_hash_of(file)}\n" for file in files)
+        return hashlib.sha256(os.fsencode(listed)).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -27,7 +27,19 @@ import numpy as np
 from torch import Tensor
 
 from sequst.errors import SequstError, UsageError, shorten
-from sequst.files import atomic_folder, explained, intact, lock, read_json, require_free, write_bytes, write_json
+from sequst.files import (
+    as_folder,
+    as_json,
+    as_path,
+    atomic_folder,
+    explained,
+    intact,
+    lock,
+    read_json,
+    require_free,
+    write_bytes,
+    write_json,
+)
 from sequst.training.checkpoint import load_state, save_state
 from sequst.training.configure import load_saved, save_settings
 from sequst.training.data import DataFile, Files
@@ -50,7 +62,8 @@ class RunDirectory:
 
     @staticmethod
     def require_free(path: str | Path) -> Path:
-        path = Path(path)
+        path = as_path(path)
+        as_folder(path.absolute())
         with explained(path):
             if (path / "run.json").is_file():
                 way_out = f"continue it with `sequst train --resume {shlex.quote(str(path))}` or name another folder"
@@ -78,7 +91,7 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: str | Path) -> RunDirectory:
-        path = Path(path)
+        path = as_path(path)
         if not (path / "run.json").is_file():
             raise UsageError(f"--resume {path}: no run is there (it has no run.json); begin one with --labeled and --output")
         return cls(path)
@@ -145,7 +158,7 @@ class RunDirectory:
     def record(self, line: dict[str, Any]) -> None:
         path = self.path / "metrics.jsonl"
         with explained(path, "free some space, then continue with --resume"), path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write(as_json(line) + "\n")
 
     def metrics(self) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl."""

@@ -248,8 +248,9 @@ class _Position:
         for step, (names, values) in enumerate(self.unseen, first):
             loss, norm, *told = found[: len(values)]
             del found[: len(values)]
-            if not (math.isfinite(loss) and math.isfinite(norm)):
-                raise Diverged(f"{'a gradient' if math.isfinite(loss) else 'the loss'} is not finite at step {step} of {steps}")
+            for name, value in zip(("the loss", "a gradient", *names), (loss, norm, *told), strict=True):
+                if not math.isfinite(value):
+                    raise Diverged(f"{name} is not finite at step {step} of {steps}")
             self.total, self.count = self.total + loss, self.count + 1
             self.loss = self.total / self.count
             for name, value in zip(names, told, strict=True):

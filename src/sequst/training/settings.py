@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -12,6 +11,7 @@ from pathlib import PurePath
 from typing import Any
 
 from sequst.errors import UsageError, shorten
+from sequst.files import as_json
 from sequst.tagger.encoders.shape import BILSTM
 
 
@@ -260,7 +260,7 @@ class Settings:
         kept["encoder"] = PurePath(self.encoder).name  # the same weights may lie in other folders elsewhere
         if self.encoder == BILSTM:
             kept["bilstm"]["vectors"] = PurePath(self.bilstm.vectors).name
-        return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:12]
+        return hashlib.sha256(as_json(kept, sort_keys=True, ensure_ascii=True).encode()).hexdigest()[:12]
 
 
 SELECTORS = ("all", "sampled", "weighed-of-class")

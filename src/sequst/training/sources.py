@@ -16,6 +16,7 @@ from sequst.corpus.formats.read import stream
 from sequst.corpus.formats.registry import TagUse, is_on_the_hub
 from sequst.corpus.sentence import Sentence
 from sequst.errors import DataError, Problem, UsageError, shorten
+from sequst.files import as_path
 from sequst.inputs import STDIN, require_one_stdin
 from sequst.training.data import DataFile, Files
 from sequst.training.seeds import derive
@@ -113,7 +114,7 @@ def _as_file(role: str, source: Source, spool: Path) -> DataFile:
 
 def _spooled(role: str, source: DataFile, spool: Path) -> DataFile:
     """The file itself if it can be read again, else a copy."""
-    path, stdin = Path(source.path), source.path == STDIN
+    path, stdin = as_path(source.path), source.path == STDIN
     if source.format == "datasets" and not stdin and is_on_the_hub(source.path):
         from sequst.corpus.formats.huggingface import fetch_dataset
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sequst.corpus.formats.columns import write_conll
-from sequst.corpus.formats.convert import convert
+from sequst.corpus.formats.convert import Conversion, convert
 from sequst.corpus.formats.detect import guess, open_input
 from sequst.corpus.formats.read import read, read_file, stream
 from sequst.corpus.formats.write import tasks, write_sentences
@@ -375,22 +375,27 @@ def test_a_word_that_columns_keep_for_themselves(tmp_path: Path, write: Write) -
         convert(path, tmp_path / "o.conll")
     convert(path, tmp_path / "o.conll", on_conflict="drop")
     assert (tmp_path / "o.conll").read_text() == "Hi\tO\n\n"
-    with pytest.raises(SequstError, match="sentence 1: the word -DOCSTART-"):
+    with pytest.raises(SequstError, match="sentence 1: a column file cannot hold the word -DOCSTART-"):
         write_conll(tmp_path / "p.conll", read(path))
     assert not (tmp_path / "p.conll").exists()
 
 
+def told(done: Conversion) -> dict[str, list[int]]:
+    """What the format has no place for, and in which lines it is."""
+    return {what: [s.source.line for s in sentences if s.source] for what, sentences in done.left_out.items()}
+
+
 def test_what_has_no_place_is_told_once(tmp_path: Path, write: Write) -> None:
     path = write("a.jsonl", '{"id": "x", "text": "Hi  Anna", "spans": []}\n{"text": "So", "spans": []}')
-    assert convert(path, tmp_path / "o.conll").left_out == "ids and texts"
-    assert convert(path, tmp_path / "o.txt").left_out == "ids"
-    assert convert(path, tmp_path / "p.jsonl").left_out == ""
-    assert convert(tmp_path / "o.conll", tmp_path / "p.conll").left_out == ""
+    assert told(convert(path, tmp_path / "o.conll")) == {"ids": [1], "texts": [1, 2]}
+    assert told(convert(path, tmp_path / "o.txt")) == {"ids": [1], "tags": [1, 2]}
+    assert told(convert(path, tmp_path / "p.jsonl")) == {}
+    assert told(convert(tmp_path / "o.conll", tmp_path / "p.conll")) == {}
     tokens = [{"text": "100", "start": 0, "end": 3}, {"text": "km", "start": 3, "end": 5}]
     cut = write("b.jsonl", json.dumps({"text": "100km", "tokens": tokens, "spans": []}))
-    assert convert(cut, tmp_path / "q.jsonl").left_out == "texts of words that we would cut in another way"
-    assert convert(cut, tmp_path / "q.json").left_out == "words as they were cut"
-    assert convert(cut, tmp_path / "r.jsonl", to="prodigy").left_out == ""
+    assert told(convert(cut, tmp_path / "q.jsonl")) == {"texts of words that we would cut in another way": [1]}
+    assert told(convert(cut, tmp_path / "q.json")) == {"words as they were cut": [1]}
+    assert told(convert(cut, tmp_path / "r.jsonl", to="prodigy")) == {}
 
 
 def test_the_input_is_not_written_over(tmp_path: Path, write: Write) -> None:
@@ -566,7 +571,7 @@ def test_a_nul_is_no_text(tmp_path: Path, format: str) -> None:
 
 @pytest.mark.parametrize("word", ["a\0", "a\tb", "a\n"])
 def test_what_cannot_stand_in_a_column_file_is_not_written(tmp_path: Path, word: str) -> None:
-    with pytest.raises(SequstError, match=r"o\.conll: sentence 2: the word 'a.* cannot be written to a column file"):
+    with pytest.raises(SequstError, match=r"o\.conll: sentence 2: a column file cannot hold the word 'a"):
         write_conll(tmp_path / "o.conll", [Sentence(("Hi",), ("O",)), Sentence(("Hi", word), ("O", "O"))])
     assert list(tmp_path.iterdir()) == []
 

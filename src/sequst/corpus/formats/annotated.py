@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from sequst.corpus.formats.columns import SEPARATORS
@@ -290,6 +290,15 @@ def _edges(text: str) -> tuple[frozenset[int], frozenset[int]]:
     """Where words begin, and where they end."""
     words = split_words(text)
     return frozenset(start for start, _ in words), frozenset(end for _, end in words)
+
+
+def recut(sentence: Sentence, offsets: Offsets, trim: bool) -> tuple[Sentence, list[tuple[str, str]]]:
+    """(the sentence as its text is read back in these words, everything that does not fit and what was done)."""
+    text, marks = marks_of(sentence)
+    found, changed = _fit(text, marks, offsets, trim)
+    words = tuple(text[start:end] for start, end in offsets)
+    tags = None if sentence.tags is None else tags_of(found, len(words))
+    return replace(sentence, words=words, tags=tags, text=text, offsets=offsets), [(what, done) for _, what, done in changed]
 
 
 def marks_of(sentence: Sentence) -> tuple[str, list[Mark]]:

@@ -19,6 +19,8 @@ from sequst.errors import Malformed, Problem, UsageError, shorten
 from sequst.files import atomic_folder, atomic_text, with_mark
 from sequst.inputs import Input, Report
 
+LONGEST_NAME = 200
+"""Bytes. File systems take 255, of which `.ann` and the names of unfinished files need some."""
 _NUMBER = "-?[0-9]{1,18}"
 _TEXT_BOUND = re.compile(rf"(T\S*)\t(\S+) ({_NUMBER} {_NUMBER}(?:;{_NUMBER} {_NUMBER})*)\t(.*)")
 _KINDS = {
@@ -166,15 +168,16 @@ def write(path: Path, sentences: Sequence[Sentence]) -> None:
             other.write(annotations)
         return
     with atomic_folder(path) as folder:
-        for name, sentence in zip(_names(sentences), sentences, strict=True):
+        names = ids_as_names(sentences) or map(str, range(1, len(sentences) + 1))
+        for name, sentence in zip(names, sentences, strict=True):
             text, annotations = _written([sentence])
             (folder / f"{name}.txt").write_bytes("".join(with_mark([text])).encode())
             if sentence.tags is not None:
                 (folder / f"{name}.ann").write_bytes(annotations.encode())
 
 
-def _names(sentences: Sequence[Sentence]) -> list[str]:
-    """The ids, where they can all be names of files, else numbers."""
+def ids_as_names(sentences: Sequence[Sentence]) -> list[str]:
+    """The ids, if they can all be names of files. Else none."""
     ids = [str(sentence.id) for sentence in sentences]
-    usable = all(re.fullmatch(r"\w[\w.-]{0,99}", id_) for id_ in ids) and len({id_.casefold() for id_ in ids}) == len(ids)
-    return ids if usable else [str(number) for number in range(1, len(ids) + 1)]
+    usable = all(re.fullmatch(r"\w[\w.-]*", id_) and len(id_.encode()) <= LONGEST_NAME for id_ in ids)
+    return ids if usable and len({id_.casefold() for id_ in ids}) == len(ids) else []

@@ -87,25 +87,32 @@ def _problems(name: str, rows: list[Row], width: int, layout: Layout, tagged: bo
         yield Problem(name, number, found.format(shorten(row)), expected)
 
 
-def conll_block(words: Sequence[str], tags: Sequence[str] | None) -> str:
+def no_columns(words: Sequence[str], tagged: bool = True) -> str:
+    """Why a column file cannot hold the words. Empty if it can."""
+    for word in words:
+        if SEPARATORS.search(word):
+            return f"the word {shorten(word)}, which has a tab, a line end or NUL in it"
+        if word == DOCUMENT_START:
+            return f"the word {DOCUMENT_START}, which columns set between documents"
+        if not word.strip(" "):
+            return "an empty word"
+        if not tagged and " " in word:
+            return f"the word {shorten(word)}, which without a tag cannot be told from two columns"
+    return ""
+
+
+def conll_block(words: Sequence[str], *columns: Sequence[str]) -> str:
     """The rows of one sentence, `word<TAB>tag`, and the empty line after it; nothing for a sentence without words."""
-    if not words:
-        return ""
-    if SEPARATORS.search("".join(words)):
-        word = next(word for word in words if SEPARATORS.search(word))
-        raise SequstError(f"the word {shorten(word)} cannot be written to a column file: it contains a tab, a line end or NUL")
-    if tags is None and any(" " in word for word in words):
-        raise SequstError("a word with a space in it cannot be told from two columns; write JSON lines instead")
-    rows = words if tags is None else [f"{word}\t{tag}" for word, tag in zip(words, tags, strict=True)]
-    return "\n".join(rows) + "\n\n"
+    why = no_columns(words, tagged=bool(columns))
+    if why:
+        raise SequstError(f"a column file cannot hold {why}; write JSON lines instead")
+    return "\n".join(map("\t".join, zip(words, *columns, strict=True))) + "\n\n" if words else ""
 
 
 def write_conll(path: str | Path, sentences: Iterable[Sentence]) -> None:
     def block(number: int, sentence: Sentence) -> str:
         try:
-            if DOCUMENT_START in sentence.words:
-                raise SequstError(f"the word {DOCUMENT_START} separates documents in a column file, so it cannot be a word")
-            return conll_block(sentence.words, sentence.tags)
+            return conll_block(sentence.words, *([] if sentence.tags is None else [sentence.tags]))
         except SequstError as error:
             raise SequstError(f"{path}: sentence {number}: {error}; nothing was written") from None
 

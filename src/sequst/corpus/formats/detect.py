@@ -13,6 +13,7 @@ from sequst.corpus.formats.columns import fields_of
 from sequst.corpus.formats.registry import BY_ENDING, FORMATS, LABEL_KEYS, Layout, place_and_split
 from sequst.corpus.tags import is_tag
 from sequst.errors import UsageError, nearest, shorten
+from sequst.files import as_path
 from sequst.inputs import Input, Place
 
 LOOKED_AT = 10_000
@@ -45,9 +46,7 @@ class Guess(NamedTuple):
 
 def open_input(path: str | Path, name: str | None = None, format: str = "auto") -> Input:
     """A file, or the folder or name of a format that may be one."""
-    if not str(path):
-        raise UsageError("a file without a name; name a file")
-    folder, _ = place_and_split(path)
+    folder, _ = place_and_split(as_path(path))
     if format == "datasets":
         is_place = not Path(path).is_file()
     else:

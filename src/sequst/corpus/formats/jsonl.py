@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from sequst.corpus.formats.records import each, id_of, keys_of, list_of, objects
 from sequst.corpus.formats.registry import LABEL_KEYS, Request
 from sequst.corpus.sentence import Sentence, Source
 from sequst.errors import Malformed, shorten
-from sequst.files import atomic_text
+from sequst.files import as_json, atomic_text
 
 _SPAN = '{"start": 0, "end": 5, "type": "..."}'
 _SHAPES = f'{{"words": [...], "tags": [...]}} or {{"text": "...", "spans": [{_SPAN}]}}'
@@ -74,4 +73,4 @@ def write(path: Path, sentences: Iterable[Sentence]) -> None:
 
 def _line(sentence: Sentence, what: dict[str, Any], annotation: dict[str, Any]) -> str:
     id_ = {} if sentence.id is None else {"id": sentence.id}
-    return json.dumps({**id_, **what, **({} if sentence.tags is None else annotation)}, ensure_ascii=False) + "\n"
+    return as_json({**id_, **what, **({} if sentence.tags is None else annotation)}) + "\n"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from sequst.errors import DataError, Problem
+from sequst.files import as_path
 from sequst.inputs import Input, Report
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Format(NamedTuple):
     """What it cannot hold."""
     tasks: Literal["", "lines", "list"] = ""
     """Layout of a file of tasks: one a line, or a JSON list."""
+    unique_ids: bool = False
+    """Whether no id may come twice."""
 
     def load(self) -> Any:
         return importlib.import_module(f"sequst.corpus.formats.{self.module}")
@@ -54,13 +57,13 @@ class Format(NamedTuple):
 FORMATS = {
     "conll": Format("columns", (".conll", ".bio", ".tsv"), lacks=("ids", "texts")),
     "jsonl": Format("jsonl", (".jsonl",), lacks=(OTHER_CUT,)),
-    "text": Format("plain", (".txt",), lacks=("ids", CUT)),
-    "labelstudio": Format("labelstudio", (".json",), lacks=(CUT,), tasks="list"),
-    "doccano": Format("doccano", lacks=(CUT,), tasks="lines"),
-    "prodigy": Format("prodigy", tasks="lines"),
-    "argilla": Format("argilla", lacks=(CUT,), tasks="list"),
-    "spacy": Format("docbin", (".spacy",)),
-    "brat": Format("brat", (".ann",), ("**/*.ann",), lacks=(CUT,)),
+    "text": Format("plain", (".txt",), lacks=("ids", "tags", CUT)),
+    "labelstudio": Format("labelstudio", (".json",), lacks=(CUT,), tasks="list", unique_ids=True),
+    "doccano": Format("doccano", lacks=(CUT,), tasks="lines", unique_ids=True),
+    "prodigy": Format("prodigy", tasks="lines", unique_ids=True),
+    "argilla": Format("argilla", lacks=(CUT,), tasks="list", unique_ids=True),
+    "spacy": Format("docbin", (".spacy",), unique_ids=True),
+    "brat": Format("brat", (".ann",), ("**/*.ann",), lacks=("ids", CUT)),
     "datasets": Format("huggingface", (".parquet",), (*SAVED, "**/*.parquet"), ("texts",)),
 }
 TASKS = tuple(name for name, format in FORMATS.items() if format.tasks)
@@ -119,4 +122,4 @@ def place_and_split(path: str | Path) -> tuple[Path, str]:
 
 def is_on_the_hub(path: str | Path) -> bool:
     """Whether a dataset of this name is nowhere on the disk."""
-    return not place_and_split(path)[0].exists()
+    return not place_and_split(as_path(path))[0].exists()

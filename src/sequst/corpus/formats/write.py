@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from sequst.corpus.formats.registry import FORMATS
 from sequst.corpus.sentence import Sentence
-from sequst.files import atomic_text
+from sequst.files import as_json, atomic_text
 
 
 def tasks(format: str, sentences: Iterable[tuple[Sentence, Sequence[float] | None]]) -> Iterator[str]:
@@ -16,7 +15,7 @@ def tasks(format: str, sentences: Iterable[tuple[Sentence, Sequence[float] | Non
     task, in_list = FORMATS[format].load().task, FORMATS[format].tasks == "list"
     opened = False
     for sentence, scores in sentences:
-        record = json.dumps(task(sentence, scores), ensure_ascii=False)
+        record = as_json(task(sentence, scores))
         yield f"{',' if opened else '['}\n{record}" if in_list else f"{record}\n"
         opened = True
     if in_list:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from sequst.corpus.generated import generate
 from sequst.errors import SequstError, UsageError
 from sequst.extras import needed
-from sequst.files import atomic_folder
+from sequst.files import as_folder, as_path, atomic_folder
 from sequst.integrations.onnx.decoding import Transitions
 from sequst.integrations.onnx.folder import FACTS, GRAPH, TOKENIZER, TRANSITIONS, Facts
 from sequst.integrations.onnx.tagger import Graph
@@ -66,6 +66,7 @@ def export(tagger: Tagger, folder: str | Path) -> None:
         transitions=transitions is not None,
         capitals=tagger.capitals,
     )
+    as_folder(as_path(folder).absolute())
     with atomic_folder(folder, replaces=(FACTS, GRAPH)) as temporary:
         _write_graph(tagger, temporary / GRAPH)
         splitter.backend.save(str(temporary / TOKENIZER))
@@ -106,6 +107,8 @@ def _write_graph(tagger: Tagger, path: Path) -> None:
                 opset_version=OPSET,
                 dynamo=False,
             )
+    except OSError:  # of the disk
+        raise
     except Exception as error:  # what a graph cannot hold comes out in many ways
         reason = " ".join(str(error).split())[:300]
         raise SequstError(f"this model cannot be exported to ONNX ({type(error).__name__}: {reason})") from error

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from sequst.errors import SequstError
-from sequst.files import read_json, write_json
+from sequst.files import as_folder, read_json, write_json
 from sequst.tagger.capitals import checked
 from sequst.tagger.entity_calibration import EntityCalibration
 from sequst.tagger.windows import SpecialTokens
@@ -27,7 +27,7 @@ FACTS = "sequst.json"
 
 def is_exported(folder: str | Path) -> bool:
     """Whether the folder holds an exported tagger."""
-    return (Path(folder) / GRAPH).is_file()
+    return (as_folder(folder) / GRAPH).is_file()
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import torch
 import transformers
 
 from sequst.errors import SequstError, UsageError, shorten
-from sequst.files import read_json
+from sequst.files import as_path, read_json
 from sequst.tagger.encoders.shape import require_folder
 
 MINILM = "minilm"
@@ -29,7 +29,7 @@ _SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 def resolve(name: str) -> str:
     """The local folder or hub name that holds the encoder."""
-    if (Path(name) / "bilstm.json").is_file():
+    if name and (as_path(name) / "bilstm.json").is_file():
         raise UsageError(f"the encoder {name!r} is a trained BiLSTM: it cannot be trained further; use --encoder bilstm")
     if name != MINILM:
         require_folder(name)

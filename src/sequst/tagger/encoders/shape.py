@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 from sequst.errors import UsageError, shorten
+from sequst.files import as_folder
 
 BILSTM = "bilstm"
 """The name of an encoder that is not pretrained."""
@@ -19,7 +19,7 @@ SHAPE = "bilstm.json"
 def require_folder(name: str) -> None:
     """Raise an error for a name that can only be one of a folder, if there is none: those of the hub are NAME or OWNER/NAME."""
     is_path = not re.fullmatch(r"[\w][\w.-]*(/[\w][\w.-]*)?", name, re.ASCII)
-    if is_path and not (name and Path(name).is_dir()):
+    if is_path and not (name and as_folder(name).is_dir()):
         raise UsageError(f"the encoder {shorten(name)}: there is no such folder; name one, `minilm`, `bilstm` or a hub model")
 
 

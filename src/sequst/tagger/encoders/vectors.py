@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor
 
 from sequst.errors import DataError, Problem, UsageError, shorten
+from sequst.files import as_path
 from sequst.inputs import Input
 from sequst.tagger.encoders.pretrained import package_folder, verify
 from sequst.tagger.encoders.shape import GLOVE
@@ -36,7 +36,7 @@ def load_vectors(name: str) -> Vectors:
     """`glove`, or a text file, gzipped or not; read once in a process."""
     if name == GLOVE:
         return _packaged()
-    path = Path(name)
+    path = as_path(name)
     if path.exists() and not path.is_file():
         raise UsageError(f"setting bilstm.vectors={name}: found no regular file; a run that is resumed must find it again")
     if not path.exists():
