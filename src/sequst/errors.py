@@ -73,6 +73,11 @@ def shorten(value: object, limit: int = 60) -> str:
     return ascii(clipped) if not clipped.isprintable() else repr(clipped) if isinstance(value, str) else clipped
 
 
+def said(error: BaseException, limit: int = 300) -> str:
+    """What an error of a library says, on one line, shortened; its type if it says nothing."""
+    return " ".join(str(error)[: 2 * limit].split())[:limit] or type(error).__name__
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """' Did you mean …?' for a name that is close to a known one, else the known names."""
     known = list(known)

@@ -15,21 +15,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
-from sequst.errors import SequstError, UsageError, shorten
+from sequst.errors import SequstError, UsageError, said, shorten
 
 try:
     import fcntl
 except ImportError:  # not on Windows, where two processes at one place are not noticed
     fcntl = None  # type: ignore[assignment]
-
-
-def read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UsageError(f"{path}: no such file") from None
-    except (ValueError, RecursionError) as error:  # of JSON, of UTF-8, of numbers with thousands of digits
-        raise SequstError(f"{path}: not valid JSON ({error})") from None
 
 
 @contextlib.contextmanager
@@ -41,7 +32,7 @@ def intact(path: Path, what_now: str = "delete it, and --resume repeats that par
         raise
     except Exception as error:
         raise SequstError(
-            f"{path} is damaged or not written by sequst ({type(error).__name__}: {error}); {what_now}"
+            f"{path} is damaged or not written by sequst ({type(error).__name__}: {said(error)}); {what_now}"
         ) from error
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import gzip
 import io
+import json
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -37,6 +39,30 @@ def require_small(name: str, size: int) -> None:
             f"{name}: more than {LARGEST_WHOLE / 10**6:g} MB, unzipped, the limit of a file that is read whole; "
             "cut it into several, or make it JSON lines, of which `predict` and `next` take any number"
         )
+
+
+def require_regular(path: Path) -> None:
+    """Raise an OSError if the path is anything but a file: a pipe could make us wait for ever. A link is followed."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "Is a folder" if path.is_dir() else "Not a regular file")
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that is kept in memory."""
+    require_regular(path)
+    require_small(str(path), path.stat().st_size)
+    return path.read_text(encoding="utf-8")
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(read_text(path))
+    except FileNotFoundError:
+        raise UsageError(f"{path}: no such file") from None
+    except OSError as error:
+        raise UsageError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
+    except (ValueError, RecursionError) as error:  # of JSON, of UTF-8, of numbers with thousands of digits
+        raise SequstError(f"{path}: not valid JSON ({error})") from None
 
 
 def require_one_stdin(paths: Iterable[str | None]) -> None:

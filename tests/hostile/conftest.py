@@ -1,30 +1,56 @@
-"""Every test is guarded. Those that take a `seed` are run with each seed of seeds.txt, or with the one that `make fuzz` asks
-for."""
+"""Every test is guarded, and its memory is limited. Those that take a `seed` are run with each seed of seeds.txt, or with
+those that `make fuzz` asks for, which also asks for what was tried."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.hostile.guard import guarded, require_clean
+from tests.hostile.guard import guarded, limited, require_clean
+from tests.hostile.mutation import Trial
 
 SEEDS = Path(__file__).with_name("seeds.txt")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seed" in metafunc.fixturenames:
-        asked = os.environ.get("SEQUST_FUZZ")
-        metafunc.parametrize("seed", [int(asked)] if asked else [int(line) for line in SEEDS.read_text().split()])
+        asked = os.environ.get("SEQUST_FUZZ") or SEEDS.read_text()
+        metafunc.parametrize("seed", [int(seed) for seed in asked.split()])
+
+
+def _tell(**facts: object) -> None:
+    if place := os.environ.get("SEQUST_FUZZ_COUNTS"):
+        with Path(place).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(facts) + "\n")
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    _tell(begun=nodeid)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.failed:
+        _tell(failed=report.nodeid)
+    if report.when == "teardown":
+        _tell(ended=report.nodeid, tried=dict(report.user_properties).get("tried", {}))
+
+
+@pytest.fixture
+def trial(request: pytest.FixtureRequest) -> Iterator[Trial]:
+    trial = Trial()
+    yield trial
+    request.node.user_properties.append(("tried", trial.counts))
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_executed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Nothing is executed, and no temporary file is left."""
+    """Nothing is executed, no temporary file is left, and memory is limited."""
     folder = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
-    with guarded(tmp_path_factory.getbasetemp()):
+    with limited(), guarded(tmp_path_factory.getbasetemp()):
         yield
     if folder is not None:
         require_clean(folder)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from sequst.cli.console import note
+from sequst.cli.console import note, show
 from sequst.cli.options import AsJson, Device, InputFormat, MinConfidence, Model, Precision, TagColumn, WordColumn
 
 
@@ -27,7 +27,7 @@ def evaluate(
       sequst evaluate run/model test.conll
     """
     from sequst.cli.reading import read_tagged
-    from sequst.cli.tables import print_scores
+    from sequst.cli.tables import scores_told
 
     sentences = read_tagged(file, input_format, word_column, tag_column)
 
@@ -41,4 +41,5 @@ def evaluate(
     if as_json:
         typer.echo(json.dumps(evaluation.to_dict(), ensure_ascii=False))
     else:
-        print_scores(evaluation.to_dict())
+        for each in scores_told(evaluation.to_dict()):
+            show(each)

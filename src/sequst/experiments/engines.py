@@ -14,7 +14,7 @@ from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
 from typing import Any
 
-from sequst.errors import SequstError, UsageError
+from sequst.errors import SequstError, UsageError, said
 from sequst.experiments.cells import Cell, run_cell
 from sequst.experiments.results import Lines
 from sequst.extras import needed
@@ -212,7 +212,7 @@ class OnRay:
                 if losses + 1 < self.LOSSES:
                     self.begin(cell, losses + 1)
                 else:
-                    reason = " ".join(str(error).split())[:300]
+                    reason = said(error)
                     ended.append((cell, f"its process was lost {self.LOSSES} times, for lack of memory? Ray says: {reason}"))
         return ended
 

@@ -13,9 +13,10 @@ from typing import Any, Literal
 
 import yaml
 
-from sequst.errors import UsageError, nearest, shorten
+from sequst.errors import UsageError, nearest, said, shorten
 from sequst.experiments.cells import Cell
 from sequst.experiments.results import read_results
+from sequst.inputs import read_text
 from sequst.methods.registry import find_method
 from sequst.training.configure import parse_yaml
 from sequst.training.configure import recipe_names as settings_names
@@ -122,7 +123,7 @@ def load_recipe(name: str) -> Recipe:
     elif path.suffix not in (".yaml", ".yml"):
         raise UsageError(f"unknown recipe {name!r}; {nearest(name, recipe_names())}, or name a .yaml file")
     try:
-        tree = parse_yaml(path.read_text(encoding="utf-8"))
+        tree = parse_yaml(read_text(path))
         if not isinstance(tree, dict):
             raise UsageError(f"found {shorten(tree)}; expected names and values, e.g. `datasets: [conll03]`")
         for key in tree:
@@ -132,8 +133,8 @@ def load_recipe(name: str) -> Recipe:
         _require_sound(recipe)
     except OSError as error:
         raise UsageError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
-    except yaml.YAMLError as error:
-        raise UsageError(f"{path}: not valid YAML ({' '.join(str(error).split())[:200]})") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not valid YAML ({said(error)})") from None
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
     return recipe

@@ -13,7 +13,7 @@ from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import is_tag
 from sequst.errors import UsageError, nearest, shorten
 from sequst.evaluation.evaluate import evaluate
-from sequst.files import read_json
+from sequst.inputs import read_json
 from sequst.integrations.hub import push_to_hub
 from sequst.integrations.notebook import HtmlProgress, in_notebook
 from sequst.tagger.prediction import as_sentence, as_sentences

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from sequst.corpus.tags import OUTSIDE, is_tag, types_of
 from sequst.errors import SequstError, UsageError, shorten
-from sequst.files import atomic_folder, atomic_text, read_json, write_json
+from sequst.files import atomic_folder, atomic_text, write_json
+from sequst.inputs import read_json
 from sequst.tagger import capitals, transitions
 from sequst.tagger.encoders.base import Encoder
 from sequst.tagger.encoders.pretrained import load_tokenizer, load_trained, loading

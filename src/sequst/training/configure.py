@@ -18,8 +18,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sequst.errors import SequstError, UsageError, nearest, shorten
+from sequst.errors import SequstError, UsageError, nearest, said, shorten
 from sequst.files import atomic_text
+from sequst.inputs import read_text
 from sequst.training.settings import Settings, to_dict
 
 
@@ -58,8 +59,11 @@ def from_dict(tree: Mapping[str, Any], where: str = "settings") -> Settings:
 
 def load_saved(path: Path) -> Settings:
     """The settings that a run has saved, all of them."""
-    tree = _read_yaml(path)
-    settings = from_dict(tree, f"settings file {path}")
+    tree, where = _read_yaml(path), f"settings file {path}"
+    try:
+        settings = from_dict(tree, where)
+    except UsageError as error:  # a value out of its range does not know its file
+        raise UsageError(str(error) if where in str(error) else f"{where}: {error}") from None
     if missing := set(flatten(settings)) - {name for name, _ in leaves(tree)}:
         raise SequstError(f"{path} is damaged: it has no {min(missing)}; begin a new run")
     return settings
@@ -159,16 +163,16 @@ def _read_yaml(path: str | Path) -> dict[str, Any]:
     import yaml
 
     named = str(path) in recipe_names()
-    place = resources.files("sequst.training").joinpath(f"recipes/{path}.yaml") if named else Path(path)
+    place = Path(str(resources.files("sequst.training").joinpath(f"recipes/{path}.yaml"))) if named else Path(path)
     try:
-        tree = parse_yaml(place.read_text(encoding="utf-8"))
+        tree = parse_yaml(read_text(place))
     except OSError as error:
         names = " or ".join(recipe_names())
         raise UsageError(
             f"--settings {path}: {(error.strerror or 'cannot be read').lower()}; name a YAML file, or {names}"
         ) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"--settings {path}: not valid YAML ({' '.join(str(error).split())[:200]})") from None
+        raise UsageError(f"--settings {path}: not valid YAML ({said(error)})") from None
     if tree is None:
         return {}
     if not isinstance(tree, dict):

@@ -27,7 +27,8 @@ import numpy as np
 from torch import Tensor
 
 from sequst.errors import SequstError, UsageError, shorten
-from sequst.files import atomic_folder, explained, intact, lock, read_json, require_free, write_bytes, write_json
+from sequst.files import atomic_folder, explained, intact, lock, require_free, write_bytes, write_json
+from sequst.inputs import read_json
 from sequst.training.checkpoint import load_state, save_state
 from sequst.training.configure import load_saved, save_settings
 from sequst.training.data import DataFile, Files

@@ -298,7 +298,7 @@ def _check_ranges(settings: Any, prefix: str = "") -> None:
             _check_ranges(value, f"{name}.")
         elif isinstance(value, str):
             if value not in _CHOICES.get(item.name, (value,)):
-                raise UsageError(f"setting {name}={value!r}: must be one of {', '.join(_CHOICES[item.name])}")
+                raise UsageError(f"setting {name}={shorten(value)}: must be one of {', '.join(_CHOICES[item.name])}")
         elif expected := _range_missed(item.name, value):
             raise UsageError(f"setting {name}={shorten(value)}: must be {expected}")
 
