@@ -14,6 +14,9 @@ from typing import Literal
 Unit = Literal["line", "record"]
 """What places of a file are counted in: lines, or records."""
 
+_LONGEST = 500
+"""Characters of what was found, and of what was expected: a tag may have any number."""
+
 
 class SequstError(Exception):
     """Something failed: the data, the disk, the encoder, the optimisation."""
@@ -38,7 +41,8 @@ class Problem:
     unit: Unit = "line"
 
     def __str__(self) -> str:
-        return f"{place(self.file, self.line, self.unit)}: found {self.found}; expected {self.expected}"
+        found, expected = (text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in (self.found, self.expected))
+        return f"{place(self.file, self.line, self.unit)}: found {found}; expected {expected}"
 
 
 def place(file: str, number: int, unit: Unit) -> str:

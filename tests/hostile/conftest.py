@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile.guard import guarded, limited, require_clean
+from tests.hostile.guard import guarded, limited, require_clean, unguarded
 from tests.hostile.mutation import Trial
 
 SEEDS = Path(__file__).with_name("seeds.txt")
@@ -24,7 +24,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _tell(**facts: object) -> None:
     if place := os.environ.get("SEQUST_FUZZ_COUNTS"):
-        with Path(place).open("a", encoding="utf-8") as file:
+        with unguarded(), Path(place).open("a", encoding="utf-8") as file:
             file.write(json.dumps(facts) + "\n")
 
 
@@ -37,6 +37,13 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         _tell(failed=report.nodeid)
     if report.when == "teardown":
         _tell(ended=report.nodeid, tried=dict(report.user_properties).get("tried", {}))
+
+
+@pytest.fixture(scope="session")
+def libraries() -> None:
+    """Those that look at the network when they are imported."""
+    for name in ("spacy", "datasets"):
+        pytest.importorskip(name)
 
 
 @pytest.fixture

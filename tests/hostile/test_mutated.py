@@ -11,13 +11,7 @@ from tests.hostile.mutation import Trial
 from tests.hostile.targets import TARGETS, mutants
 
 FOUND = Path(__file__).with_name("found")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def imported() -> None:
-    """What is imported while a file is read looks at the network."""
-    pytest.importorskip("spacy")
-    pytest.importorskip("datasets")
+pytestmark = pytest.mark.usefixtures("libraries")
 
 
 @pytest.mark.parametrize("kind", TARGETS)

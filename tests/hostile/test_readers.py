@@ -18,6 +18,8 @@ from sequst.corpus.formats.read import read_file, stream
 from sequst.errors import SequstError
 from sequst.inputs import LONGEST_LINE
 
+pytestmark = pytest.mark.usefixtures("libraries")
+
 
 def spans(count: int, word: str) -> tuple[str, list[tuple[int, int]]]:
     """A text of that many words, and the places of every second one."""
@@ -71,6 +73,20 @@ def test_a_word_that_is_none(name: str, tmp_path: Path) -> None:
         read_file(tmp_path / name).require()
     assert tracemalloc.get_traced_memory()[1] < 100_000_000
     tracemalloc.stop()
+
+
+def test_a_tag_that_is_none(tmp_path: Path) -> None:
+    """A message stays short, whatever the tag."""
+    (tmp_path / "a.conll").write_text(f"b B-{'x' * 50_000}\nc E-{'y' * 50_000}\nd S-z\ne E-q\n")
+    with pytest.raises(SequstError, match=r"a\.conll:") as caught:
+        read_file(tmp_path / "a.conll").require()
+    assert len(str(caught.value)) < 2000
+
+
+def test_a_name_that_no_file_can_have() -> None:
+    for name in ("x" * 5000, "x/" * 5000):
+        with pytest.raises(SequstError, match="cannot be opened"):
+            read_file(name)
 
 
 def test_a_line_without_an_end(tmp_path: Path) -> None:

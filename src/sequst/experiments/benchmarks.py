@@ -19,7 +19,7 @@ from sequst.corpus.formats.originals import Read, read_gold_conll, read_multiwoz
 from sequst.corpus.formats.read import Reading, read_file
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import types_of
-from sequst.errors import DataError, SequstError, UsageError, nearest, said
+from sequst.errors import DataError, SequstError, UsageError, nearest, said, shorten
 from sequst.extras import needed
 
 RAW = "https://raw.githubusercontent.com"
@@ -53,7 +53,7 @@ class Benchmark:
 
 def find_benchmark(name: str) -> Benchmark:
     if name not in BENCHMARKS:
-        raise UsageError(f"unknown benchmark {name!r}; {nearest(name, BENCHMARKS)}")
+        raise UsageError(f"unknown benchmark {shorten(name)}; {nearest(name, BENCHMARKS)}")
     return BENCHMARKS[name]
 
 

@@ -128,7 +128,7 @@ def load_recipe(name: str) -> Recipe:
             raise UsageError(f"found {shorten(tree)}; expected names and values, e.g. `datasets: [conll03]`")
         for key in tree:
             if key not in known:
-                raise UsageError(f"unknown {key!r}; {nearest(str(key), known)}")
+                raise UsageError(f"unknown {shorten(key)}; {nearest(str(key), known)}")
         recipe = Recipe(path.stem, **{key: _value(key, value) for key, value in tree.items()})
         _require_sound(recipe)
     except OSError as error:
@@ -156,7 +156,7 @@ def _require_own_settings(overrides: Iterable[str]) -> None:
     for override in overrides:
         name = override.partition("=")[0]
         if name in ("method", "encoder", "head", "seed", "device"):
-            raise UsageError(f"{override}: a recipe has its {name}s, and the command line --{name}, for that")
+            raise UsageError(f"{override[:60]}: a recipe has its {name}s, and the command line --{name}, for that")
         if " " in override:
             raise UsageError(f"{shorten(override)}: a setting of an experiment cannot hold a space")
 

@@ -201,10 +201,10 @@ def _build(defaults: Any, tree: Mapping[str, Any], prefix: str, where: str) -> A
         name = f"{prefix}{key}"
         if key not in hints:
             if (instead := replaced(name)) is not None:
-                raise UsageError(f"{where}: the setting {name!r} is gone; {instead}")
+                raise UsageError(f"{where}: the setting {shorten(name)} is gone; {instead}")
             known = [item.name for item in describe()]
             groups = sorted({item.rpartition(".")[0] for item in known} - {""})
-            raise UsageError(f"{where}: unknown setting {name!r}; {nearest(name, [*known, *groups])}")
+            raise UsageError(f"{where}: unknown setting {shorten(name)}; {nearest(name, [*known, *groups])}")
         if is_dataclass(hints[key]):
             if not isinstance(value, Mapping):
                 raise UsageError(f"{where}: {name} is a group of settings; found {shorten(value)}")

