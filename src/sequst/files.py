@@ -1,4 +1,4 @@
-"""Writing files: complete or not at all."""
+"""Writing files: complete or not at all. Temporary folders, of which none is left."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import json
 import os
 import shutil
 import socket
+import tempfile
+import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
@@ -225,6 +227,47 @@ def lock(path: Path, taken: str) -> IO[str]:
             file.close()
             raise SequstError(taken) from None
     return file
+
+
+_SCRATCH = "sequst-scratch-"
+
+
+class Scratch(tempfile.TemporaryDirectory[str]):
+    """A temporary folder. Those that killed processes of this user left are removed first.
+
+    It is locked as long as its process lives. The kernel holds the lock, so no other process can look like its owner, not even
+    one of another container.
+    """
+
+    def __init__(self) -> None:
+        _clear_scratch()
+        while True:
+            super().__init__(prefix=_SCRATCH)
+            with contextlib.suppress(OSError):  # where folders cannot be locked, nobody removes them either
+                _lock_folder(self)
+            if Path(self.name).exists():
+                return
+            self._finalizer.detach()  # type: ignore[attr-defined]  # removed before it was locked
+
+
+def _lock_folder(folder: Scratch) -> None:
+    if fcntl is not None:
+        descriptor = os.open(folder.name, os.O_RDONLY)
+        weakref.finalize(folder, os.close, descriptor)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def _clear_scratch() -> None:
+    """Remove the temporary folders of this user that no process has locked."""
+    for left in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*") if fcntl is not None else ():
+        with contextlib.suppress(OSError):
+            descriptor = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                if os.fstat(descriptor).st_uid == os.getuid():
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(left)
+            finally:
+                os.close(descriptor)
 
 
 _synced = True
