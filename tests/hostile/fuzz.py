@@ -24,6 +24,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 SEEDS = 8
 """Seeds that one process tries: its start takes seconds."""
+SLOT = 20
+"""Seconds for which inputs of one kind are guided."""
 
 Counts = defaultdict[str, Counter[str]]
 
@@ -116,8 +118,9 @@ def main() -> None:
             new = mutate(counts, Path(name))
             took = time.monotonic() - begun
             if kinds is not None:
-                for kind in itertools.islice(kinds, 2):
-                    new += guide(kind, max(1, round(min(took, end - time.monotonic()) / 2)), counts, Path(name))
+                slots = int(max(0, min(took, end - time.monotonic())) // SLOT)
+                for kind in itertools.islice(kinds, max(1, slots)):
+                    new += guide(kind, SLOT, counts, Path(name))
             for each in new:
                 print(each)
             found += new
