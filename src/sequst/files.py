@@ -56,6 +56,12 @@ def explained(path: Path, what_now: str = "nothing half-written was left behind"
         raise SequstError(f"cannot write {path}: {reason}; {what_now}") from error
 
 
+def require_regular(path: Path) -> None:
+    """Raise an OSError if the path is anything but a file: a pipe could make us wait for ever. A link is followed."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "Is a folder" if path.is_dir() else "Not a regular file")
+
+
 def _temporary(path: Path, kind: str = "tmp") -> Path:
     """Temporary name beside the path: .NAME.HOST.PROCESS.KIND."""
     return path.with_name(f".{path.name}.{_host()}.{os.getpid()}.{kind}")
@@ -219,6 +225,7 @@ def lock(path: Path, taken: str) -> IO[str]:
     """A lock that holds until it is closed or the process ends. If another process has it, an error with the message
     `taken`."""
     with explained(path):
+        require_regular(path)
         file = path.open("w")
     if fcntl is not None:
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import functools
 import gzip
 import io
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from sequst.errors import Problem, SequstError, UsageError
+from sequst.files import require_regular
 
 STDIN = "-"
 _BUFFER = 1 << 20
@@ -41,10 +41,11 @@ def require_small(name: str, size: int) -> None:
         )
 
 
-def require_regular(path: Path) -> None:
-    """Raise an OSError if the path is anything but a file: a pipe could make us wait for ever. A link is followed."""
-    if path.exists() and not path.is_file():
-        raise OSError(errno.EINVAL, "Is a folder" if path.is_dir() else "Not a regular file")
+def require_regular_files(folder: Path) -> None:
+    """Raise an error if a folder that a library reads, or that is written to later, has anything but files and folders."""
+    for path in folder.rglob("*"):
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise SequstError(f"{path}: not a regular file; a pipe, a socket or a device cannot be part of this folder")
 
 
 def read_text(path: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,3 +62,48 @@ def nothing_is_executed(request: pytest.FixtureRequest, tmp_path_factory: pytest
         yield
     if folder is not None:
         require_clean(folder)
+
+
+LABELS = ["O", "B-LOC", "I-LOC"]
+
+
+@pytest.fixture(scope="session")
+def models(tiny_encoder: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A model of every architecture and head."""
+    from sequst.tagger.encoders.shape import BiLstmShape
+    from sequst.tagger.tagger import Tagger
+
+    folder = tmp_path_factory.mktemp("models")
+    shape = BiLstmShape(layers=1, hidden=4, word_size=3, character_size=3, filters=2)
+    Tagger.from_encoder(tiny_encoder, LABELS).save(folder / "transformer")
+    Tagger.from_encoder(tiny_encoder, LABELS, head="crf").save(folder / "crf")
+    Tagger.from_encoder("bilstm", LABELS, text=[["We", "play"]], shape=shape, seed=1).save(folder / "bilstm")
+    return {path.name: path for path in folder.iterdir()}
+
+
+@pytest.fixture(scope="session")
+def exported(tiny_encoder: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from sequst.integrations.onnx.exporting import export
+    from sequst.tagger.tagger import Tagger
+
+    folder = tmp_path_factory.mktemp("onnx") / "o"
+    export(Tagger.from_encoder(tiny_encoder, LABELS, valid=True), folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def finished(tiny_encoder: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose phases are all there, killed before its end."""
+    from sequst.api import train
+    from sequst.corpus.generated import generate
+    from sequst.corpus.sampling import sample
+
+    split, brief = sample(generate().pool, 2), {"min_steps": 2, "max_steps": 2, "batch_size": 4}
+    folder = tmp_path_factory.mktemp("run") / "run"
+    train(
+        split.labeled, folder, unlabeled=split.unlabeled[:20], dev=split.dev, encoder=tiny_encoder, method="sequst",
+        max_rounds=1, keep_rounds=True, teacher=brief, student=brief, retune=brief, uncertainty={"passes": 2},
+    )  # fmt: skip
+    (folder / "summary.json").unlink()
+    shutil.rmtree(folder / "model")
+    return folder

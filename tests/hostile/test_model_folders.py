@@ -17,11 +17,9 @@ from safetensors.torch import load_file, save_file
 from sequst.errors import SequstError
 from sequst.integrations.labeler import Labeler
 from sequst.tagger.encoders.pretrained import load_model
-from sequst.tagger.encoders.shape import BiLstmShape
 from sequst.tagger.tagger import Tagger
+from tests.hostile.conftest import LABELS
 from tests.hostile.mutation import Trial, mutated
-
-LABELS = ["O", "B-LOC", "I-LOC"]
 
 
 @pytest.fixture
@@ -117,17 +115,6 @@ def predict(folder: Path) -> None:
     """Load the model as each of two classes, and predict: confidences are finite."""
     for load in (Tagger.load, Labeler.load):
         assert all(map(math.isfinite, load(folder).predict("We play in Oslo.").confidences))
-
-
-@pytest.fixture(scope="module")
-def models(tiny_encoder: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A model of every architecture and head."""
-    folder = tmp_path_factory.mktemp("models")
-    shape = BiLstmShape(layers=1, hidden=4, word_size=3, character_size=3, filters=2)
-    Tagger.from_encoder(tiny_encoder, LABELS).save(folder / "transformer")
-    Tagger.from_encoder(tiny_encoder, LABELS, head="crf").save(folder / "crf")
-    Tagger.from_encoder("bilstm", LABELS, text=[["We", "play"]], shape=shape, seed=1).save(folder / "bilstm")
-    return {path.name: path for path in folder.iterdir()}
 
 
 FILES = {

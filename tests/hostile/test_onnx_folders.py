@@ -11,21 +11,10 @@ import pytest
 
 from sequst.errors import SequstError
 from sequst.integrations.onnx.tagger import OnnxTagger
-from sequst.tagger.tagger import Tagger
 from tests.hostile.mutation import Trial, mutated
-from tests.hostile.test_model_folders import LABELS
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
-
-
-@pytest.fixture(scope="module")
-def exported(tiny_encoder: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from sequst.integrations.onnx.exporting import export
-
-    folder = tmp_path_factory.mktemp("onnx") / "o"
-    export(Tagger.from_encoder(tiny_encoder, LABELS, valid=True), folder)
-    return folder
 
 
 def predict(folder: Path) -> None:

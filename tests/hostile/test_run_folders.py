@@ -12,30 +12,12 @@ from typing import Any
 import pytest
 import torch
 
-from sequst.api import resume, train
-from sequst.corpus.generated import generate
-from sequst.corpus.sampling import sample
+from sequst.api import resume
 from sequst.errors import SequstError
 from sequst.training.checkpoint import load_state, save_state
 from sequst.training.directory import RunDirectory
 from sequst.uncertainty.beliefs import Beliefs
 from tests.hostile.mutation import Trial, mutated
-
-BRIEF = {"min_steps": 2, "max_steps": 2, "batch_size": 4}
-
-
-@pytest.fixture(scope="module")
-def finished(tiny_encoder: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose phases are all there, killed before its end."""
-    split = sample(generate().pool, 2)
-    folder = tmp_path_factory.mktemp("run") / "run"
-    train(
-        split.labeled, folder, unlabeled=split.unlabeled[:20], dev=split.dev, encoder=tiny_encoder, method="sequst",
-        max_rounds=1, keep_rounds=True, teacher=BRIEF, student=BRIEF, retune=BRIEF, uncertainty={"passes": 2},
-    )  # fmt: skip
-    (folder / "summary.json").unlink()
-    shutil.rmtree(folder / "model")
-    return folder
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from sequst.corpus.formats.registry import TagUse, place_and_split
 from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError
 from sequst.evaluation.evaluate import unknown_types
+from sequst.files import require_regular
 from sequst.training.seeds import derive
 from sequst.training.settings import Settings
 
@@ -65,6 +66,7 @@ def _hash_of(path: Path) -> str:
     if path.is_dir():
         files = sorted(place for place in path.rglob("*") if place.is_file())
         return hashlib.sha256("".join(f"{file.relative_to(path)} {_hash_of(file)}\n" for file in files).encode()).hexdigest()
+    require_regular(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

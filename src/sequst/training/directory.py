@@ -28,7 +28,7 @@ from torch import Tensor
 
 from sequst.errors import SequstError, UsageError, shorten
 from sequst.files import atomic_folder, explained, intact, lock, require_free, write_bytes, write_json
-from sequst.inputs import read_json
+from sequst.inputs import read_json, require_regular_files
 from sequst.training.checkpoint import load_state, save_state
 from sequst.training.configure import load_saved, save_settings
 from sequst.training.data import DataFile, Files
@@ -80,6 +80,7 @@ class RunDirectory:
     @classmethod
     def open(cls, path: str | Path) -> RunDirectory:
         path = Path(path)
+        require_regular_files(path)
         if not (path / "run.json").is_file():
             raise UsageError(f"--resume {path}: no run is there (it has no run.json); begin one with --labeled and --output")
         return cls(path)

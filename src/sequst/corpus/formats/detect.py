@@ -13,6 +13,7 @@ from sequst.corpus.formats.columns import fields_of
 from sequst.corpus.formats.registry import BY_ENDING, FORMATS, LABEL_KEYS, Layout, place_and_split
 from sequst.corpus.tags import is_tag
 from sequst.errors import UsageError, nearest, shorten
+from sequst.files import require_regular
 from sequst.inputs import Input, Place
 
 LOOKED_AT = 10_000
@@ -49,12 +50,14 @@ def open_input(path: str | Path, name: str | None = None, format: str = "auto") 
         raise UsageError("a file without a name; name a file")
     try:
         folder, _ = place_and_split(path)
+        if not folder.is_dir() and (format == "brat" or _ending(str(path)) == ".ann"):
+            require_regular(folder)  # its text lies beside it
         if format == "datasets":
             is_place = not Path(path).is_file()
         else:
             is_place = folder.is_dir() and (format == "brat" or (format == "auto" and _of_folder(folder) is not None))
     except OSError as error:  # a name that is too long, a folder that nobody may look into
-        raise UsageError(f"{name or shorten(str(path))}: cannot be opened ({error.strerror})") from None
+        raise UsageError(f"{name or str(path)[-300:]}: cannot be opened ({error.strerror})") from None
     return Place(path, name) if is_place else Input(path, name)
 
 

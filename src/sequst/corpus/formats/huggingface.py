@@ -19,7 +19,7 @@ from sequst.corpus.tags import types_of
 from sequst.errors import SequstError, UsageError, said
 from sequst.extras import needed
 from sequst.files import atomic_folder, write_bytes
-from sequst.inputs import Place, require_small
+from sequst.inputs import Place, require_regular_files, require_small
 
 WORD_COLUMNS = ("tokens", "words")
 TAG_COLUMNS = ("ner_tags", "tags")
@@ -56,6 +56,8 @@ def _load(request: Request) -> Any:
     try:
         if path.is_file():
             return datasets.Dataset(_table(source.name, source.data(request.report)))
+        if path.is_dir():
+            require_regular_files(path)
         if any((path / saved).is_file() for saved in SAVED):
             loaded = datasets.load_from_disk(name)
         else:

@@ -14,6 +14,7 @@ from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import types_of
 from sequst.errors import SequstError, UsageError, said, shorten
 from sequst.extras import needed
+from sequst.inputs import require_regular_files
 from sequst.integrations.onnx.decoding import Transitions, decode
 from sequst.integrations.onnx.folder import GRAPH, TOKENIZER, TRANSITIONS, Facts, is_exported
 from sequst.tagger.capitals import capital_scores, ways_of
@@ -42,6 +43,7 @@ class OnnxTagger:
     def load(cls, folder: str | Path, raw_tags: bool = False, min_confidence: float | None = None) -> OnnxTagger:
         """From its folder; nothing in it is executed but the graph. `raw_tags`, `min_confidence`: see `Tagger.load`."""
         folder = Path(folder)
+        require_regular_files(folder)
         if not is_exported(folder):
             raise UsageError(f"no exported model in {shorten(str(folder))}: it has no {GRAPH}; make one with `sequst export`")
         facts, graph = Facts.load(folder), Graph(folder / GRAPH)

