@@ -2,7 +2,7 @@
 # make demo    set up what is missing, then train on a generated corpus and print the scores
 # make test    set up what is missing, then run all tests
 # make check   the quick part: style, types, room order
-# make fuzz    mutate models, runs, exports and data for MINUTES=30; what it finds is kept in tests/hostile/seeds.txt
+# make fuzz    mutate models, runs, exports and data for MINUTES=30; what it finds is kept in tests/hostile/seeds.txt and found
 # make figures   RESULTS.md, the tables of all pages and their pictures, from results
 # make docs    the documentation as a site, in build/site
 # make check-wheel   the wheel as a user has it: installed into a fresh environment elsewhere, where the demo must run

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,3 +120,51 @@ def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
     with pytest.raises(SequstError, match=r"cannot write .*loop"):
         write_bytes(tmp_path / "loop", b"new", "")
     assert sorted(path.name for path in (tmp_path / "far").iterdir()) == ["a.txt", "b.txt", "new.txt"]
+
+
+def test_temporary_folders_of_killed_processes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of living ones stay, and so does what only has the name."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    hold = (
+        "from sequst.files import Scratch; kept = Scratch(); open(kept.name + '/a', 'w'); print(kept.name, flush=True); input()"
+    )
+    options: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    options["env"] = {**os.environ, "TMPDIR": str(tmp_path)}
+    one, other = (subprocess.Popen([sys.executable, "-c", hold], **options) for _ in range(2))
+    folders = [Path(str(process.stdout and process.stdout.readline().strip())) for process in (one, other)]
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "a").touch()
+    (tmp_path / "sequst-scratch-link").symlink_to(tmp_path / "mine")
+    (tmp_path / "sequst-scratch-file").touch()
+    (tmp_path / "sequst-demo").mkdir()
+    os.mkfifo(tmp_path / "sequst-scratch-pipe")
+    one.kill()
+    one.wait()
+    with files.Scratch() as name:
+        assert not folders[0].exists()
+        assert (folders[1] / "a").exists()
+        with files.Scratch():
+            assert Path(name).exists()
+    other.communicate("\n")
+    kept = {"mine", "sequst-scratch-link", "sequst-scratch-file", "sequst-scratch-pipe", "sequst-demo"}
+    assert {path.name for path in tmp_path.iterdir()} == kept
+    assert (tmp_path / "mine" / "a").exists()
+
+
+def test_a_temporary_folder_that_is_removed_before_it_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may clear between the two."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    kept, removed = files._lock_folder, list[str]()
+
+    def lock_late(folder: files.Scratch) -> None:
+        if not removed:
+            removed.append(folder.name)
+            files._clear_scratch()
+        kept(folder)
+
+    monkeypatch.setattr(files, "_lock_folder", lock_late)
+    with files.Scratch() as name:
+        assert name not in removed
+        files._clear_scratch()
+        assert Path(name).exists()
+    assert list(tmp_path.iterdir()) == []

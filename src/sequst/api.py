@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import shlex
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ import torch
 from sequst.calibration.calibrate import calibrate
 from sequst.errors import SequstError, UsageError
 from sequst.evaluation.evaluate import Evaluation, evaluate
-from sequst.files import as_path
+from sequst.files import Scratch, as_path
 from sequst.methods.forecast import foretell
 from sequst.methods.registry import Method, find_method
 from sequst.tagger.encoders.pretrained import MINILM
@@ -89,7 +88,7 @@ def train(
     path = RunDirectory.require_free(output)
     method = find_method(settings.method)
     given = {"labeled": labeled, "unlabeled": unlabeled, "dev": dev, "test": test}
-    with tempfile.TemporaryDirectory(prefix="sequst-") as spool:
+    with Scratch() as spool:
         files = as_files({k: v for k, v in given.items() if v is not None}, Path(spool))
         if "unlabeled" in files:
             files["unlabeled"], count = drawn(files["unlabeled"], settings, Path(spool))

@@ -14,6 +14,9 @@ from typing import Literal
 Unit = Literal["line", "record"]
 """What places of a file are counted in: lines, or records."""
 
+_LONGEST = 500
+"""Characters of what was found, and of what was expected: a tag may have any number."""
+
 
 class SequstError(Exception):
     """Something failed: the data, the disk, the encoder, the optimisation."""
@@ -38,7 +41,8 @@ class Problem:
     unit: Unit = "line"
 
     def __str__(self) -> str:
-        return f"{place(self.file, self.line, self.unit)}: found {self.found}; expected {self.expected}"
+        found, expected = (text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in (self.found, self.expected))
+        return f"{place(self.file, self.line, self.unit)}: found {found}; expected {expected}"
 
 
 def place(file: str, number: int, unit: Unit) -> str:
@@ -71,6 +75,11 @@ def shorten(value: object, limit: int = 60) -> str:
         text = "a number of thousands of digits"
     clipped = text if len(text) <= limit else text[:limit] + "…"
     return ascii(clipped) if not clipped.isprintable() else repr(clipped) if isinstance(value, str) else clipped
+
+
+def said(error: BaseException, limit: int = 300) -> str:
+    """What an error of a library says, on one line, shortened; its type if it says nothing."""
+    return " ".join(str(error)[: 2 * limit].split())[:limit] or type(error).__name__
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Writing files: complete or not at all."""
+"""Writing files: complete or not at all. Temporary folders, of which none is left."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ import os
 import re
 import shutil
 import socket
+import tempfile
+import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
-from sequst.errors import SequstError, UsageError, shorten
+from sequst.errors import SequstError, UsageError, said, shorten
 
 try:
     import fcntl
@@ -64,15 +66,6 @@ def as_json(value: Any, **options: Any) -> str:
         raise SequstError(f"a number cannot be written as JSON, which has no NaN and no infinity ({error})") from None
 
 
-def read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UsageError(f"{path}: no such file") from None
-    except (ValueError, RecursionError) as error:  # of JSON, of UTF-8, of numbers with thousands of digits
-        raise SequstError(f"{path}: not valid JSON ({error})") from None
-
-
 @contextlib.contextmanager
 def intact(path: Path, what_now: str = "delete it, and --resume repeats that part") -> Iterator[None]:
     """Turn whatever goes wrong with the contents of a file of ours into an error that names it."""
@@ -82,7 +75,7 @@ def intact(path: Path, what_now: str = "delete it, and --resume repeats that par
         raise
     except Exception as error:
         raise SequstError(
-            f"{path} is damaged or not written by sequst ({type(error).__name__}: {error}); {what_now}"
+            f"{path} is damaged or not written by sequst ({type(error).__name__}: {said(error)}); {what_now}"
         ) from error
 
 
@@ -102,6 +95,12 @@ def explained(path: Path, what_now: str = "nothing half-written was left behind"
             raise
         reason = "the disk is full or a quota is reached" if full else getattr(error, "strerror", None) or str(error)
         raise SequstError(f"cannot write {path}: {reason}; {what_now}") from error
+
+
+def require_regular(path: Path) -> None:
+    """Raise an OSError if the path is anything but a file: a pipe could make us wait for ever. A link is followed."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "Is a folder" if path.is_dir() else "Not a regular file")
 
 
 def _temporary(path: Path, kind: str = "tmp") -> Path:
@@ -270,6 +269,7 @@ def lock(path: Path, taken: str) -> IO[str]:
     """A lock that holds until it is closed or the process ends. If another process has it, an error with the message
     `taken`."""
     with explained(path):
+        require_regular(path)
         file = path.open("w")
     if fcntl is not None:
         try:
@@ -278,6 +278,47 @@ def lock(path: Path, taken: str) -> IO[str]:
             file.close()
             raise SequstError(taken) from None
     return file
+
+
+_SCRATCH = "sequst-scratch-"
+
+
+class Scratch(tempfile.TemporaryDirectory[str]):
+    """A temporary folder. Those that killed processes of this user left are removed first.
+
+    It is locked as long as its process lives. The kernel holds the lock, so no other process can look like its owner, not even
+    one of another container.
+    """
+
+    def __init__(self) -> None:
+        _clear_scratch()
+        while True:
+            super().__init__(prefix=_SCRATCH)
+            with contextlib.suppress(OSError):  # where folders cannot be locked, nobody removes them either
+                _lock_folder(self)
+            if Path(self.name).exists():
+                return
+            self._finalizer.detach()  # type: ignore[attr-defined]  # removed before it was locked
+
+
+def _lock_folder(folder: Scratch) -> None:
+    if fcntl is not None:
+        descriptor = os.open(folder.name, os.O_RDONLY)
+        weakref.finalize(folder, os.close, descriptor)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def _clear_scratch() -> None:
+    """Remove the temporary folders of this user that no process has locked."""
+    for left in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*") if fcntl is not None else ():
+        with contextlib.suppress(OSError):
+            descriptor = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                if os.fstat(descriptor).st_uid == os.getuid():
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(left)
+            finally:
+                os.close(descriptor)
 
 
 _synced = True

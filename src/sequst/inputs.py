@@ -6,6 +6,7 @@ import contextlib
 import functools
 import gzip
 import io
+import json
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from sequst.errors import Problem, SequstError, UsageError
-from sequst.files import as_path
+from sequst.files import as_path, require_regular
 
 STDIN = "-"
 _BUFFER = 1 << 20
@@ -38,6 +39,31 @@ def require_small(name: str, size: int) -> None:
             f"{name}: more than {LARGEST_WHOLE / 10**6:g} MB, unzipped, the limit of a file that is read whole; "
             "cut it into several, or make it JSON lines, of which `predict` and `next` take any number"
         )
+
+
+def require_regular_files(folder: Path) -> None:
+    """Raise an error if a folder that a library reads, or that is written to later, has anything but files and folders."""
+    for path in folder.rglob("*"):
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise SequstError(f"{path}: not a regular file; a pipe, a socket or a device cannot be part of this folder")
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that is kept in memory."""
+    require_regular(path)
+    require_small(str(path), path.stat().st_size)
+    return path.read_text(encoding="utf-8")
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(read_text(path))
+    except FileNotFoundError:
+        raise UsageError(f"{path}: no such file") from None
+    except OSError as error:
+        raise UsageError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
+    except (ValueError, RecursionError) as error:  # of JSON, of UTF-8, of numbers with thousands of digits
+        raise SequstError(f"{path}: not valid JSON ({error})") from None
 
 
 def require_one_stdin(paths: Iterable[str | None]) -> None:

@@ -167,7 +167,9 @@ def test_the_limit_stops_what_is_running(data: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGKILL])
-def test_nothing_is_left_of_a_grid_that_is_stopped(data: Path, tmp_path: Path, stop: signal.Signals) -> None:
+def test_nothing_is_left_of_a_grid_that_is_stopped(
+    data: Path, tmp_path: Path, stop: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
     recipe = tmp_path / "long.yaml"
     recipe.write_text(
         "datasets: [mit_restaurant]\nencoders: [bilstm]\nshots: [2]\nseeds: [1]\nsettings: [teacher.min_steps=1000000]\n"
@@ -176,7 +178,7 @@ def test_nothing_is_left_of_a_grid_that_is_stopped(data: Path, tmp_path: Path, s
     command = [sys.executable, "-m", "sequst", "experiment", "run", recipe, "--data", data, "--output", tmp_path / "o"]
     options: dict[str, Any] = {"env": {**os.environ, "TMPDIR": str(tmp_path / "scratch")}, "stderr": subprocess.PIPE}
     grid = subprocess.Popen([*command, "--commit", "c", "--device", "cpu"], text=True, **options)
-    while not list((tmp_path / "scratch").glob("sequst-grid-*/*/run/run.json")):
+    while not list((tmp_path / "scratch").glob("sequst-*/*/run/run.json")):
         assert grid.poll() is None
         time.sleep(0.1)
     workers = [process for process in psutil.Process(grid.pid).children() if "spawn_main" in " ".join(process.cmdline())]
@@ -188,7 +190,11 @@ def test_nothing_is_left_of_a_grid_that_is_stopped(data: Path, tmp_path: Path, s
     if stop == signal.SIGTERM:
         assert grid.returncode == 143
         assert "the same command runs the rest" in told
-        assert list((tmp_path / "scratch").iterdir()) == []
+    else:
+        assert list((tmp_path / "scratch").iterdir())
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
+        run_grid([cell(1)], data, tmp_path / "r.jsonl", commit="c", device="cpu")
+    assert list((tmp_path / "scratch").iterdir()) == []
 
 
 def test_two_grids_do_not_write_to_one_place(data: Path, tmp_path: Path) -> None:

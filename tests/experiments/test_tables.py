@@ -228,7 +228,7 @@ def test_a_method_that_is_no_more_stands_last() -> None:
 def test_the_verb(sequst: Callable[..., Any], write: Callable[..., Path], tmp_path: Path) -> None:
     import json
 
-    full = [{**dict.fromkeys(KEYS, 0), **each} for each in LINES]
+    full = [{**dict.fromkeys(KEYS, 0), "device": "cpu", "commit": "0", **each} for each in LINES]
     path = write("results.jsonl", "".join(json.dumps(each) + "\n" for each in full))
     write("results.rounds.jsonl", "")
     assert sequst("experiment", "table", path, tmp_path / "results.rounds.jsonl").stdout == to_markdown(tables(LINES))

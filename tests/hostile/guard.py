@@ -107,3 +107,27 @@ def require_clean(folder: Path) -> None:
     """Raise an error if anything half-written is below the folder."""
     left = [path for path in folder.rglob(".*") if TEMPORARY.fullmatch(path.name)]
     assert not left, f"half-written: {left}"
+
+
+MOST = 700_000_000
+"""Bytes of memory that a test may take. All imports together take 400 MB."""
+
+
+@contextlib.contextmanager
+def limited(most: int = MOST) -> Iterator[None]:
+    """Fail at the end if memory grew by more bytes at any time within. Only Linux tells."""
+    peak = Path("/proc/self/clear_refs")
+    if not peak.exists():
+        yield
+        return
+    peak.write_text("5")  # the peak is forgotten
+    before = _memory("VmRSS")
+    yield
+    grown = _memory("VmHWM") - before
+    assert grown < most, f"{grown:,} bytes of memory"
+
+
+def _memory(name: str) -> int:
+    """Bytes: of VmRSS now, of VmHWM at the peak."""
+    [kilobytes] = re.findall(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return 1024 * int(kilobytes)

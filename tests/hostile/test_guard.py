@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from sequst.files import atomic_bytes, atomic_folder
-from tests.hostile.guard import Forbidden, guarded, require_clean, unguarded
+from tests.hostile.guard import MOST, Forbidden, guarded, limited, require_clean, unguarded
 
 
 def connect() -> None:
@@ -69,3 +69,11 @@ def test_a_temporary_name_is_noticed(tmp_path: Path) -> None:
         require_clean(tmp_path)
         with contextlib.suppress(OSError):
             (tmp_path / "a").unlink()
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux tells the peak of memory")
+def test_memory_that_was_taken_is_noticed_even_if_it_is_given_back() -> None:
+    with pytest.raises(AssertionError, match="bytes of memory"), unguarded(), limited(MOST // 10):
+        bytearray(b"x" * (MOST // 5))
+    with unguarded(), limited(MOST // 10):
+        bytearray(b"x" * (MOST // 100))

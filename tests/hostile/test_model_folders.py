@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import copy
-import itertools
 import json
 import math
 import random
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +15,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from sequst.errors import SequstError
+from sequst.integrations.labeler import Labeler
 from sequst.tagger.encoders.pretrained import load_model
 from sequst.tagger.tagger import Tagger
-
-LABELS = ["O", "B-LOC", "I-LOC"]
+from tests.hostile.conftest import LABELS
+from tests.hostile.mutation import Trial, mutated
 
 
 @pytest.fixture
@@ -113,56 +111,31 @@ def test_a_pickle_is_not_read(model: Path) -> None:
         load_model(str(model), LABELS)
 
 
-def attempt(model: Path) -> tuple[Any, str]:
-    """(a prediction, or the message of an error)."""
-    try:
-        return Tagger.load(model).predict("We play in Oslo."), ""
-    except SequstError as error:
-        return None, str(error)
+def predict(folder: Path) -> None:
+    """Load the model as each of two classes, and predict: confidences are finite."""
+    for load in (Tagger.load, Labeler.load):
+        assert all(map(math.isfinite, load(folder).predict("We play in Oslo.").confidences))
 
 
-WRONG: list[Any] = [
-    None, True, -1, 0, 1, 7, 2**31, 10**12, 10**400, -0.5, 1e308, math.nan, math.inf, "", "x" * 5000, "../../etc/passwd",
-    "\ud800", [], [[[]]], {}, {"a": 1}, [1, 2, 3],
-]  # fmt: skip
-FILES = ("config.json", "sequst.json", "tokenizer.json", "tokenizer_config.json")
+FILES = {
+    "transformer": ("config.json", "sequst.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"),
+    "crf": ("crf.safetensors",),
+    "bilstm": ("bilstm.json", "vocabulary.json", "sequst.json", "model.safetensors"),
+}
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The places of all parts of a JSON value; of long lists and objects the first and last few."""
-    yield path
-    items = list(value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ())
-    for key, part in items if len(items) < 40 else [*items[:2], *items[-2:]]:
-        yield from places(part, (*path, key))
-
-
-def with_part(value: Any, path: tuple[Any, ...], part: Any) -> Any:
-    if not path:
-        return part
-    changed = copy.copy(value)
-    changed[path[0]] = with_part(value[path[0]], path[1:], part)
-    return changed
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_tampered_file_is_refused_or_harmless(seed: int, name: str, model: Path) -> None:
-    """Each part of each file replaced by something else: predictions with finite confidences, or one error, in seconds."""
-    whole = json.loads((model / name).read_text())
-    rng, begun, refused = random.Random(seed), time.monotonic(), 0
-    changes = list(itertools.product(places(whole), WRONG))
-    for path, part in rng.sample(changes, min(len(changes), 400)):
-        try:
-            (model / name).write_text(json.dumps(with_part(whole, path, part)))
-        except ValueError:  # Python writes no number of so many digits
-            continue
-        prediction, error = attempt(model)
-        refused += bool(error)
-        if error:
-            assert str(model) in error or "not finite" in error, (path, part, error)
-        else:
-            assert all(math.isfinite(confidence) for confidence in prediction.confidences), (path, part)
-    assert refused > 50
-    assert time.monotonic() - begun < 120
+@pytest.mark.parametrize(("architecture", "name"), [(kind, name) for kind, names in FILES.items() for name in names])
+def test_a_mutated_file_is_refused_or_harmless(
+    seed: int, architecture: str, name: str, models: dict[str, Path], tmp_path: Path, trial: Trial
+) -> None:
+    """Parts or bytes of each file replaced by something else: finite confidences, or one error that names the folder."""
+    folder, kind = Path(shutil.copytree(models[architecture], tmp_path / "m")), f"{architecture}: {name}"
+    whole, rng = (folder / name).read_bytes(), random.Random(f"{kind} {seed}")
+    for _ in range(40):
+        (folder / name).write_bytes(mutated(whole, rng))
+        _, error = trial(kind, lambda: predict(folder))
+        assert not error or str(folder) in error or "not finite" in error, error
+    assert trial.refused(kind) > 5
 
 
 def test_labels_that_differ_from_those_of_the_facts(model: Path) -> None:

@@ -12,28 +12,12 @@ from typing import Any
 import pytest
 import torch
 
-from sequst.api import resume, train
-from sequst.corpus.generated import generate
-from sequst.corpus.sampling import sample
+from sequst.api import resume
 from sequst.errors import SequstError
 from sequst.training.checkpoint import load_state, save_state
+from sequst.training.directory import RunDirectory
 from sequst.uncertainty.beliefs import Beliefs
-
-BRIEF = {"min_steps": 2, "max_steps": 2, "batch_size": 4}
-
-
-@pytest.fixture(scope="module")
-def finished(tiny_encoder: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose phases are all there, killed before its end."""
-    split = sample(generate().pool, 2)
-    folder = tmp_path_factory.mktemp("run") / "run"
-    train(
-        split.labeled, folder, unlabeled=split.unlabeled[:20], dev=split.dev, encoder=tiny_encoder, method="sequst",
-        max_rounds=1, keep_rounds=True, teacher=BRIEF, student=BRIEF, retune=BRIEF, uncertainty={"passes": 2},
-    )  # fmt: skip
-    (folder / "summary.json").unlink()
-    shutil.rmtree(folder / "model")
-    return folder
+from tests.hostile.mutation import Trial, mutated
 
 
 @pytest.fixture
@@ -95,6 +79,34 @@ def test_a_flipped_bit_of_beliefs_is_noticed(seed: int, finished: Path, tmp_path
             assert found.information_gain.tolist() == whole.information_gain.tolist()
 
 
+SUMMARY = {"dev_f1": 50.0, "dev_set": "2 sentences", "device": "cpu", "history": [], "kept_round": 0, "seconds": 1.5}
+READERS: dict[str, Callable[[RunDirectory], Any]] = {
+    "run.json": lambda run: (run.facts, run.files()),
+    "settings.yaml": lambda run: run.settings(),
+    "summary.json": lambda run: run.summary,
+    "rounds/0/teacher/done.pt": lambda run: run.outcome(0, "teacher"),
+    "rounds/1/beliefs/beliefs.npz": lambda run: Beliefs.from_file(run.beliefs(1)),
+    "rounds/1/beliefs/selected.npz": lambda run: run.selection(1),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_mutated_file_is_refused_or_harmless(
+    seed: int, name: str, run: Path, trial: Trial, sequst: Callable[..., Any]
+) -> None:
+    (run / "summary.json").write_text(json.dumps(SUMMARY))
+    kind, whole, rng = f"run: {Path(name).name}", (run / name).read_bytes(), random.Random(f"{name} {seed}")
+    for _ in range(40):
+        (run / name).write_bytes(mutated(whole, rng))
+        _, error = trial(kind, lambda: READERS[name](RunDirectory.open(run)))
+        assert not error or str(run) in error or "--labeled" in error, error
+        if name == "summary.json":
+            done = sequst("train", "--resume", run)
+            assert done.returncode in (0, 1, 2)
+            assert "bug in sequst" not in done.stderr, done.stderr
+    assert trial.refused(kind) > 5
+
+
 @pytest.mark.parametrize("name", ["rounds/0/teacher/done.pt", "rounds/1/beliefs/beliefs.npz", "rounds/1/retune/done.pt"])
 def test_what_is_damaged_is_named_and_can_be_done_again(name: str, run: Path, finished: Path) -> None:
     data = (run / name).read_bytes()
@@ -127,6 +139,22 @@ def test_facts_are_checked(change: Callable[[dict[str, Any]], Any], run: Path) -
     facts = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps(change(facts)))
     with pytest.raises(SequstError, match=r"run\.json is damaged or not written by sequst .*begin a new run"):
+        resume(run)
+
+
+@pytest.mark.parametrize("change", [{"dev_f1": 10**400}, {"seconds": "x"}, {"history": [7]}, {"test": {"types": {}}}])
+def test_a_summary_of_other_values(change: dict[str, Any], run: Path, sequst: Callable[..., Any]) -> None:
+    (run / "summary.json").write_text(json.dumps({**SUMMARY, **change}))
+    done = sequst("train", "--resume", run)
+    assert f"{run / 'summary.json'} is damaged" in done.stderr
+    assert done.returncode == 1
+    assert not done.stdout
+
+
+def test_a_setting_out_of_its_range_is_told_with_its_file(run: Path) -> None:
+    path = run / "settings.yaml"
+    path.write_text(path.read_text().replace("seed: 12", "seed: -1"))
+    with pytest.raises(SequstError, match=r"run/settings\.yaml: setting seed=-1: must be at least 0"):
         resume(run)
 
 

@@ -45,6 +45,11 @@ def test_no_setting_takes_it(item: object, value: str) -> None:
     assert len(str(caught.value)) < 500
 
 
+def test_a_text_that_no_path_is_as_long_as() -> None:
+    with pytest.raises(SequstError, match=r"setting encoder='xxx.*must have at most 4,096 characters"):
+        load_settings(None, [f"encoder={'x' * 4097}"])
+
+
 def limited(path: Path) -> None:
     begun = time.monotonic()
     tracemalloc.start()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from sequst.corpus.folds import fold_of
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import types_of
 from sequst.errors import SequstError, UsageError, shorten
+from sequst.files import Scratch
 from sequst.methods.registry import find_method
 from sequst.tagger.tagger import Tagger
 from sequst.training.progress import Progress
@@ -66,7 +66,7 @@ def judge(sentences: Sequence[Sentence], folds: int, settings: Settings, progres
 
 
 def _trained(sentences: list[Sentence], settings: Settings, fold: str, progress: Progress) -> Tagger:
-    with tempfile.TemporaryDirectory(prefix="sequst-") as folder:
+    with Scratch() as folder:
         try:
             run = train(sentences, Path(folder) / "run", settings=settings, progress=_OfFold(progress, fold))
         except PhaseStopped as stop:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from sequst.cli.console import note, show_json
+from sequst.cli.console import note, show, show_json
 from sequst.cli.options import AsJson, Device, InputFormat, MinConfidence, Model, Precision, TagColumn, WordColumn
 
 
@@ -26,7 +26,7 @@ def evaluate(
       sequst evaluate run/model test.conll
     """
     from sequst.cli.reading import read_tagged
-    from sequst.cli.tables import print_scores
+    from sequst.cli.tables import scores_told
 
     sentences = read_tagged(file, input_format, word_column, tag_column)
 
@@ -40,4 +40,5 @@ def evaluate(
     if as_json:
         show_json(evaluation.to_dict())
     else:
-        print_scores(evaluation.to_dict())
+        for each in scores_told(evaluation.to_dict()):
+            show(each)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +8,7 @@ import typer
 from sequst.cli.console import note
 from sequst.cli.options import InputFormat, Model, TagColumn, WordColumn
 from sequst.errors import UsageError, nearest
-from sequst.files import require_free
+from sequst.files import Scratch, require_free
 
 
 def export(
@@ -45,7 +44,7 @@ def export(
     from sequst.tagger.tagger import Tagger
 
     tagger = Tagger.load(model, "cpu")
-    with tempfile.TemporaryDirectory(prefix="sequst-") as spool:
+    with Scratch() as spool:
         exact = Path(spool) / "fp32" if int8 else Path(output)
         write(tagger, exact)
         ways = {"torch": lambda sentences: annotate(tagger, sentences), "onnx, fp32": OnnxTagger.load(exact).annotate}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sequst.cli.console import note, safe, show
+from sequst.files import intact
 
 if TYPE_CHECKING:
     from sequst.api import Result
@@ -46,14 +47,14 @@ def rounds_table(history: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join("  ".join(row).rstrip() for row in zip(*columns, strict=True))
 
 
-def print_scores(scores: dict[str, Any]) -> None:
+def scores_told(scores: dict[str, Any]) -> Iterator[Table | str]:
     """Precision, recall and F1 of every type and of all, and the calibration error."""
     table = plain_table("type", "precision", "recall", "F1", "entities")
     for type_, row in [*scores["types"].items(), ("all", scores)]:
         table.add_row(safe(type_), *(f"{row[key]:.2f}" for key in ("precision", "recall", "f1")), str(row["tp"] + row["fn"]))
-    show(table)
+    yield table
     ece = "no entity predicted" if scores["ece"] is None else f"{scores['ece']:.2f}"
-    show(f"{scores['sentences']} sentences; expected calibration error of the entities: {ece}")
+    yield f"{scores['sentences']} sentences; expected calibration error of the entities: {ece}"
 
 
 def print_measured(ways: Mapping[str, Measured]) -> None:
@@ -70,24 +71,31 @@ def print_measured(ways: Mapping[str, Measured]) -> None:
 
 
 def print_result(result: Result) -> None:
+    with intact(result.path / "summary.json", "delete it, and --resume ends the run again"):  # of a finished run it is a file
+        told = list(_result_told(result))
+    for each in told:
+        show(each)
+    note(f"try it: echo 'A sentence of yours .' | sequst predict {shlex.quote(str(result.path / 'model'))} -")
+
+
+def _result_told(result: Result) -> Iterator[Table | str]:
     summary = result.summary
     if result.was_finished:
-        show(f"{result.path}: this run is finished; nothing to do")
+        yield f"{result.path}: this run is finished; nothing to do"
     if summary.get("history"):
-        show(rounds_table(summary["history"]))
+        yield rounds_table(summary["history"])
         number = summary["kept_round"]
         kept = f"tagger of round {number}" if number else "best of the first teachers: no round gave a better one"
-        show(f"kept: the {kept}")
+        yield f"kept: the {kept}"
     if summary.get("test"):
-        print_scores(summary["test"])
+        yield from scores_told(summary["test"])
     dev = "" if summary["dev_f1"] is None else f", F1 {summary['dev_f1']:.2f}"
     if dev and (summary.get("calibration") or {}).get("threshold"):
         dev += " without the entities that are left out"
-    show(f"dev set: {summary['dev_set']}{dev}")
-    show(f"model: {result.path / 'model'} ({summary['seconds']:.0f} s on {summary['device']})")
+    yield f"dev set: {summary['dev_set']}{dev}"
+    yield f"model: {result.path / 'model'} ({summary['seconds']:.0f} s on {summary['device']})"
     if (result.path / "report.html").is_file():
-        show(f"report: {result.path / 'report.html'}")
-    note(f"try it: echo 'A sentence of yours .' | sequst predict {shlex.quote(str(result.path / 'model'))} -")
+        yield f"report: {result.path / 'report.html'}"
 
 
 def tagged(prediction: Prediction) -> Text:

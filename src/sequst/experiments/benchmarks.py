@@ -19,7 +19,7 @@ from sequst.corpus.formats.originals import Read, read_gold_conll, read_multiwoz
 from sequst.corpus.formats.read import Reading, read_file
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import types_of
-from sequst.errors import DataError, SequstError, UsageError, nearest
+from sequst.errors import DataError, SequstError, UsageError, nearest, said, shorten
 from sequst.extras import needed
 from sequst.files import as_path
 
@@ -54,7 +54,7 @@ class Benchmark:
 
 def find_benchmark(name: str) -> Benchmark:
     if name not in BENCHMARKS:
-        raise UsageError(f"unknown benchmark {name!r}; {nearest(name, BENCHMARKS)}")
+        raise UsageError(f"unknown benchmark {shorten(name)}; {nearest(name, BENCHMARKS)}")
     return BENCHMARKS[name]
 
 
@@ -125,7 +125,7 @@ def fetch(benchmark: Benchmark, data: Path, told: Callable[[str], None] = lambda
             target.parent.mkdir(parents=True, exist_ok=True)
             pooch.retrieve(url, known_hash=f"sha256:{sha256}", fname=target.name, path=target.parent)
         except Exception as error:  # of the network, the disk, a changed file: pooch leaves nothing half-written
-            reason = " ".join(str(error).split())[:200]
+            reason = said(error)
             raise SequstError(f"{benchmark.name}: cannot get {name} from {url}: {reason}") from None
         told(f"{benchmark.folder}/{name}")
 

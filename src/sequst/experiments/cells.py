@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import random
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Literal
@@ -14,7 +13,7 @@ from sequst.corpus.sampling import sample
 from sequst.errors import SequstError, UsageError
 from sequst.experiments.benchmarks import read_part
 from sequst.experiments.results import KEYS, TELLING, Lines, key_of
-from sequst.files import unsynced
+from sequst.files import Scratch, unsynced
 from sequst.methods.registry import find_method
 from sequst.training.configure import load_settings, recipe_names
 from sequst.training.settings import Settings
@@ -86,7 +85,7 @@ def run_cell(cell: Cell, data: Path, commit: str, device: str = "auto") -> tuple
             raise UsageError("with all shots no sentence is left to be scored on; use score_on: test")
     unlabeled = pool[: cell.pool] if find_method(cell.method).unlabeled else None
     settings = dataclasses.replace(cell.settings(device), keep_rounds=True)
-    with tempfile.TemporaryDirectory() as folder, unsynced():
+    with Scratch() as folder, unsynced():
         result = train(labeled, Path(folder) / "run", dev=dev, unlabeled=unlabeled, settings=settings)
         evaluation = evaluate(result.tagger, sentences)
         found = dict(look_into(Finished(result, settings, dev or [], sentences, evaluation)))

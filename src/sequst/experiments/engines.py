@@ -14,10 +14,11 @@ from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
 from typing import Any
 
-from sequst.errors import SequstError, UsageError
+from sequst.errors import SequstError, UsageError, said
 from sequst.experiments.cells import Cell, run_cell
 from sequst.experiments.results import Lines
 from sequst.extras import needed
+from sequst.files import Scratch
 
 _CONTEXT = get_context("spawn")  # a forked process has no GPU
 
@@ -63,7 +64,7 @@ class Local:
         from sequst.tagger.tagger import pick_device
 
         pick_device(job.device)  # one error now, where it is not there, and not one for every cell
-        self._scratch = tempfile.TemporaryDirectory(prefix="sequst-grid-")  # what stopped cells leave goes with it
+        self._scratch = Scratch()  # what stopped cells leave goes with it
         self._job = job
         self._workers: list[_Worker] = []
 
@@ -212,7 +213,7 @@ class OnRay:
                 if losses + 1 < self.LOSSES:
                     self.begin(cell, losses + 1)
                 else:
-                    reason = " ".join(str(error).split())[:300]
+                    reason = said(error)
                     ended.append((cell, f"its process was lost {self.LOSSES} times, for lack of memory? Ray says: {reason}"))
         return ended
 

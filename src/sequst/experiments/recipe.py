@@ -13,10 +13,11 @@ from typing import Any, Literal
 
 import yaml
 
-from sequst.errors import UsageError, nearest, shorten
+from sequst.errors import UsageError, nearest, said, shorten
 from sequst.experiments.cells import Cell
 from sequst.experiments.results import read_results
 from sequst.files import as_path
+from sequst.inputs import read_text
 from sequst.methods.registry import find_method
 from sequst.training.configure import parse_yaml
 from sequst.training.configure import recipe_names as settings_names
@@ -123,18 +124,18 @@ def load_recipe(name: str) -> Recipe:
     elif path.suffix not in (".yaml", ".yml"):
         raise UsageError(f"unknown recipe {name!r}; {nearest(name, recipe_names())}, or name a .yaml file")
     try:
-        tree = parse_yaml(path.read_text(encoding="utf-8"))
+        tree = parse_yaml(read_text(path))
         if not isinstance(tree, dict):
             raise UsageError(f"found {shorten(tree)}; expected names and values, e.g. `datasets: [conll03]`")
         for key in tree:
             if key not in known:
-                raise UsageError(f"unknown {key!r}; {nearest(str(key), known)}")
+                raise UsageError(f"unknown {shorten(key)}; {nearest(str(key), known)}")
         recipe = Recipe(path.stem, **{key: _value(key, value) for key, value in tree.items()})
         _require_sound(recipe)
     except OSError as error:
         raise UsageError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
-    except yaml.YAMLError as error:
-        raise UsageError(f"{path}: not valid YAML ({' '.join(str(error).split())[:200]})") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not valid YAML ({said(error)})") from None
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
     return recipe
@@ -156,7 +157,7 @@ def _require_own_settings(overrides: Iterable[str]) -> None:
     for override in overrides:
         name = override.partition("=")[0]
         if name in ("method", "encoder", "head", "seed", "device"):
-            raise UsageError(f"{override}: a recipe has its {name}s, and the command line --{name}, for that")
+            raise UsageError(f"{override[:60]}: a recipe has its {name}s, and the command line --{name}, for that")
         if " " in override:
             raise UsageError(f"{shorten(override)}: a setting of an experiment cannot hold a space")
 

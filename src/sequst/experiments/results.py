@@ -12,6 +12,7 @@ from typing import Any
 
 from sequst.errors import SequstError, UsageError
 from sequst.files import as_json, as_path, explained
+from sequst.inputs import require_small
 
 Lines = list[dict[str, Any]]
 
@@ -22,6 +23,12 @@ KEYS = (
     "settings_hash",
 )  # fmt: skip
 """The keys of a result line, in order."""
+_KINDS: dict[str, Any] = {
+    **dict.fromkeys(KEYS, str),
+    **dict.fromkeys(("f1", "precision", "recall", "seconds"), (int, float)),
+    **dict.fromkeys(("tp", "fp", "fn", "rounds", "seed"), int),
+    **dict.fromkeys(("shots", "pool"), (int, type(None))),
+}
 FINDINGS = ("rounds", "reliability", "selection", "detection")
 """The kinds of lines that lie beside the results, in NAME.KIND.jsonl; `findings` makes them."""
 FAILURES = "failures"
@@ -93,6 +100,7 @@ def _beside(results: Path, kind: str) -> Lines:
 def _numbered(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
     """Every line that is not blank with its number; None in place of what is no line of results."""
     try:
+        require_small(str(path), path.stat().st_size if path.is_file() else 0)
         text = path.read_bytes().decode("utf-8", "replace") if path.is_file() else ""
     except OSError as error:
         raise SequstError(f"{path}: {error.strerror or error}") from None
@@ -100,9 +108,16 @@ def _numbered(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
         if given.strip():
             try:
                 line = json.loads(given)
-            except ValueError:
+            except (ValueError, RecursionError):
                 line = None
-            yield number, line if isinstance(line, dict) and line.keys() >= set(TELLING) else None
+            yield number, line if _is_line(line) else None
+
+
+def _is_line(value: Any) -> bool:
+    """Whether this tells a cell from every other, and all that it says of it is of the right type."""
+    if not isinstance(value, dict) or not value.keys() >= set(TELLING):
+        return False
+    return all(isinstance(value[name], kinds) for name, kinds in _KINDS.items() if name in value)
 
 
 def append_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:

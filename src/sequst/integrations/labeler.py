@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,8 @@ from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import is_tag
 from sequst.errors import UsageError, nearest, shorten
 from sequst.evaluation.evaluate import evaluate
-from sequst.files import read_json
+from sequst.files import Scratch
+from sequst.inputs import read_json
 from sequst.integrations.hub import push_to_hub
 from sequst.integrations.notebook import HtmlProgress, in_notebook
 from sequst.tagger.prediction import as_sentence, as_sentences
@@ -49,7 +49,7 @@ class Labeler:
         """The result of `fit`."""
         self._tagger: Tagger | None = None
         self._facts: dict[str, Any] = {}
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: Scratch | None = None
 
     def fit(self, labeled: Any, unlabeled: Any = None, *, dev: Any = None) -> Labeler:
         """Learn from labelled sentences and, if given, unlabelled ones. A dev set decides which weights are kept and what
@@ -58,7 +58,7 @@ class Labeler:
         source = _source(labeled, "labeled", _labelled, LABELLED)
         dev = None if dev is None else _source(dev, "dev", _labelled, LABELLED)
         text = None if unlabeled is None else _source(unlabeled, "unlabeled", as_sentence, UNLABELLED)
-        folder = tempfile.TemporaryDirectory(prefix="sequst-labeler-") if self.output is None else None
+        folder = Scratch() if self.output is None else None
         output = Path(folder.name) / "run" if folder is not None else Path(self.output or "")
         progress = HtmlProgress() if shown else Progress()
         run = train(source, output, unlabeled=text, dev=dev, settings=settings, progress=progress)
@@ -89,7 +89,7 @@ class Labeler:
 
     def push_to_hub(self, name: str, *, private: bool = False, token: str | None = None) -> str:
         """Upload the model as NAME, e.g. `you/your-tagger`; the page's address. Its card says how it was made."""
-        with tempfile.TemporaryDirectory(prefix="sequst-") as folder:
+        with Scratch() as folder:
             self.save(Path(folder) / "model")
             return push_to_hub(Path(folder) / "model", name, private=private, token=token)
 

@@ -6,7 +6,6 @@ Its words are spaCy's tokens but for white space, its sentences those of the doc
 # no `from __future__ import annotations`: spaCy checks a config by the types of the signature
 import inspect
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
@@ -18,7 +17,7 @@ from spacy.util import minibatch
 
 from sequst.corpus.sentence import Sentence
 from sequst.errors import UsageError, shorten
-from sequst.files import atomic_folder, write_json
+from sequst.files import Scratch, atomic_folder, write_json
 from sequst.integrations.annotator import Annotator, load_annotator, require_annotator
 from sequst.integrations.onnx.folder import FACTS
 from sequst.tagger.entity_calibration import UNCALIBRATED
@@ -41,7 +40,7 @@ class SequstPipe:
         self._folder, self._min_confidence, self._overwrite_ents = Path(model), min_confidence, overwrite_ents
         self._device, self._passes, self._seed = device, passes if uncertainty else 0, seed
         self._annotator: Annotator | None = None
-        self._spool: tempfile.TemporaryDirectory[str] | None = None
+        self._spool: Scratch | None = None
         if not _is_filled_later():
             require_annotator(self._folder, device, passes=self._passes)
         for attribute in ("confidence", "information_gain"):
@@ -91,7 +90,7 @@ class SequstPipe:
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Self:
         """They are kept in a temporary folder for as long as the component lives."""
-        self._spool = tempfile.TemporaryDirectory(prefix="sequst-")
+        self._spool = Scratch()
         for name, content in srsly.msgpack_loads(data).items():
             (Path(self._spool.name) / Path(name).name).write_bytes(content)
         return self.from_disk(self._spool.name)

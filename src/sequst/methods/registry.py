@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from sequst.errors import UsageError, nearest
+from sequst.errors import UsageError, nearest, shorten
 
 if TYPE_CHECKING:
     from sequst.tagger.tagger import Tagger
@@ -92,5 +92,5 @@ METHODS: dict[str, Method] = {
 
 def find_method(name: str) -> Method:
     if name not in METHODS:
-        raise UsageError(f"unknown method {name!r}; {nearest(name, ['auto', *METHODS])}")
+        raise UsageError(f"unknown method {shorten(name)}; {nearest(name, ['auto', *METHODS])}")
     return METHODS[name]

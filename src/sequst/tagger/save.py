@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from sequst.corpus.tags import OUTSIDE, is_tag, types_of
 from sequst.errors import SequstError, UsageError, shorten
-from sequst.files import as_folder, as_path, atomic_folder, atomic_text, read_json, write_json
+from sequst.files import as_folder, as_path, atomic_folder, atomic_text, write_json
+from sequst.inputs import read_json, require_regular_files
 from sequst.tagger import capitals, transitions
 from sequst.tagger.encoders.base import Encoder
 from sequst.tagger.encoders.pretrained import load_tokenizer, load_trained, loading
@@ -105,6 +106,7 @@ def _assembled(folder: Path) -> Tagger:
 
 def require_model(folder: Path) -> None:
     """Raise an error if the folder has no model, before loading anything."""
+    require_regular_files(folder)
     if _holds_a_model(folder):
         return
     if (folder / "model.onnx").is_file():

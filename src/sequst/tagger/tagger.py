@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import OUTSIDE, types_of
-from sequst.errors import SequstError, UsageError
+from sequst.errors import SequstError, UsageError, shorten
 from sequst.tagger.batches import Batch
 from sequst.tagger.capitals import capital_scores, sees_capitals
 from sequst.tagger.encoders.base import Encoder
@@ -179,7 +179,8 @@ class Tagger(nn.Module):
         try:
             return [index[tag] for tag in tags]
         except KeyError as error:
-            raise SequstError(f"tag {error.args[0]!r} is unknown to this tagger; it knows {', '.join(self.labels)}") from None
+            unknown = shorten(error.args[0])
+            raise SequstError(f"tag {unknown} is unknown to this tagger; it knows {', '.join(self.labels)}") from None
 
     @overload
     def predict(self, inputs: str | tuple[str, ...] | Sentence) -> Prediction: ...

@@ -18,8 +18,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sequst.errors import SequstError, UsageError, nearest, shorten
+from sequst.errors import SequstError, UsageError, nearest, said, shorten
 from sequst.files import as_path, atomic_text
+from sequst.inputs import read_text
 from sequst.training.settings import Settings, to_dict
 
 EFFORTS = ("quick", "default", "thorough")
@@ -66,8 +67,11 @@ def from_dict(tree: Mapping[str, Any], where: str = "settings") -> Settings:
 
 def load_saved(path: Path) -> Settings:
     """The settings that a run has saved, all of them."""
-    tree = _read_yaml(path)
-    settings = from_dict(tree, f"settings file {path}")
+    tree, where = _read_yaml(path), f"settings file {path}"
+    try:
+        settings = from_dict(tree, where)
+    except UsageError as error:  # a value out of its range does not know its file
+        raise UsageError(str(error) if where in str(error) else f"{where}: {error}") from None
     if missing := set(flatten(settings)) - {name for name, _ in leaves(tree)}:
         raise SequstError(f"{path} is damaged: it has no {min(missing)}; begin a new run")
     return settings
@@ -181,16 +185,16 @@ def _read_yaml(path: str | Path) -> dict[str, Any]:
     import yaml
 
     named = str(path) in recipe_names()
-    place = resources.files("sequst.training").joinpath(f"recipes/{path}.yaml") if named else as_path(path)
+    place = Path(str(resources.files("sequst.training").joinpath(f"recipes/{path}.yaml"))) if named else as_path(path)
     try:
-        tree = parse_yaml(place.read_text(encoding="utf-8"))
+        tree = parse_yaml(read_text(place))
     except OSError as error:
         names = " or ".join(recipe_names())
         raise UsageError(
             f"--settings {path}: {(error.strerror or 'cannot be read').lower()}; name a YAML file, or {names}"
         ) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"--settings {path}: not valid YAML ({' '.join(str(error).split())[:200]})") from None
+        raise UsageError(f"--settings {path}: not valid YAML ({said(error)})") from None
     if tree is None:
         return {}
     if not isinstance(tree, dict):
@@ -219,10 +223,10 @@ def _build(defaults: Any, tree: Mapping[str, Any], prefix: str, where: str) -> A
         name = f"{prefix}{key}"
         if key not in hints:
             if (instead := replaced(name)) is not None:
-                raise UsageError(f"{where}: the setting {name!r} is gone; {instead}")
+                raise UsageError(f"{where}: the setting {shorten(name)} is gone; {instead}")
             known = [item.name for item in describe()]
             groups = sorted({item.rpartition(".")[0] for item in known} - {""})
-            raise UsageError(f"{where}: unknown setting {name!r}; {nearest(name, [*known, *groups])}")
+            raise UsageError(f"{where}: unknown setting {shorten(name)}; {nearest(name, [*known, *groups])}")
         if is_dataclass(hints[key]):
             if not isinstance(value, Mapping):
                 raise UsageError(f"{where}: {name} is a group of settings; found {shorten(value)}")

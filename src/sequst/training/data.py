@@ -18,6 +18,7 @@ from sequst.corpus.formats.registry import TagUse, place_and_split
 from sequst.corpus.sentence import Sentence
 from sequst.errors import SequstError, UsageError
 from sequst.evaluation.evaluate import unknown_types
+from sequst.files import require_regular
 from sequst.training.seeds import derive
 from sequst.training.settings import Settings
 
@@ -67,6 +68,7 @@ def _hash_of(path: Path) -> str:
         files = sorted(place for place in path.rglob("*") if place.is_file())
         listed = "".join(f"{file.relative_to(path)} {_hash_of(file)}\n" for file in files)
         return hashlib.sha256(os.fsencode(listed)).hexdigest()
+    require_regular(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

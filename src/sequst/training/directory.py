@@ -35,11 +35,11 @@ from sequst.files import (
     explained,
     intact,
     lock,
-    read_json,
     require_free,
     write_bytes,
     write_json,
 )
+from sequst.inputs import read_json, require_regular_files
 from sequst.training.checkpoint import load_state, save_state
 from sequst.training.configure import load_saved, save_settings
 from sequst.training.data import DataFile, Files
@@ -92,6 +92,7 @@ class RunDirectory:
     @classmethod
     def open(cls, path: str | Path) -> RunDirectory:
         path = as_path(path)
+        require_regular_files(path)
         if not (path / "run.json").is_file():
             raise UsageError(f"--resume {path}: no run is there (it has no run.json); begin one with --labeled and --output")
         return cls(path)

@@ -291,14 +291,20 @@ _MAY_BE_ZERO = {
 _MAY_BE_ZERO |= {"last_layers", "power", "calibration_shift", "transitions", "capitals"}
 
 
+_LONGEST = 4096
+"""Characters of a text: no path has more."""
+
+
 def _check_ranges(settings: Any, prefix: str = "") -> None:
     for item in fields(settings):
         name, value = prefix + item.name, getattr(settings, item.name)
         if is_dataclass(value):
             _check_ranges(value, f"{name}.")
         elif isinstance(value, str):
+            if len(value) > _LONGEST:
+                raise UsageError(f"setting {name}={shorten(value)}: must have at most {_LONGEST:,} characters")
             if value not in _CHOICES.get(item.name, (value,)):
-                raise UsageError(f"setting {name}={value!r}: must be one of {', '.join(_CHOICES[item.name])}")
+                raise UsageError(f"setting {name}={shorten(value)}: must be one of {', '.join(_CHOICES[item.name])}")
         elif expected := _range_missed(item.name, value):
             raise UsageError(f"setting {name}={shorten(value)}: must be {expected}")
 

@@ -13,7 +13,7 @@ from sequst.corpus.formats.columns import fields_of
 from sequst.corpus.formats.registry import BY_ENDING, FORMATS, LABEL_KEYS, Layout, place_and_split
 from sequst.corpus.tags import is_tag
 from sequst.errors import UsageError, nearest, shorten
-from sequst.files import as_path
+from sequst.files import as_path, require_regular
 from sequst.inputs import Input, Place
 
 LOOKED_AT = 10_000
@@ -46,11 +46,16 @@ class Guess(NamedTuple):
 
 def open_input(path: str | Path, name: str | None = None, format: str = "auto") -> Input:
     """A file, or the folder or name of a format that may be one."""
-    folder, _ = place_and_split(as_path(path))
-    if format == "datasets":
-        is_place = not Path(path).is_file()
-    else:
-        is_place = folder.is_dir() and (format == "brat" or (format == "auto" and _of_folder(folder) is not None))
+    try:
+        folder, _ = place_and_split(as_path(path))
+        if not folder.is_dir() and (format == "brat" or _ending(str(path)) == ".ann"):
+            require_regular(folder)  # its text lies beside it
+        if format == "datasets":
+            is_place = not Path(path).is_file()
+        else:
+            is_place = folder.is_dir() and (format == "brat" or (format == "auto" and _of_folder(folder) is not None))
+    except OSError as error:  # a folder that nobody may look into
+        raise UsageError(f"{name or str(path)[-300:]}: cannot be opened ({error.strerror})") from None
     return Place(path, name) if is_place else Input(path, name)
 
 

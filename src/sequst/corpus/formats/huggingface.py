@@ -16,10 +16,10 @@ from sequst.corpus.formats.records import each, id_of, is_small, numbered, words
 from sequst.corpus.formats.registry import SAVED, Layout, Request, place_and_split
 from sequst.corpus.sentence import Sentence, Source
 from sequst.corpus.tags import types_of
-from sequst.errors import SequstError, UsageError
+from sequst.errors import SequstError, UsageError, said
 from sequst.extras import needed
 from sequst.files import atomic_folder, write_bytes
-from sequst.inputs import Place, require_small
+from sequst.inputs import Place, require_regular_files, require_small
 
 WORD_COLUMNS = ("tokens", "words")
 TAG_COLUMNS = ("ner_tags", "tags")
@@ -45,7 +45,7 @@ def read(request: Request) -> Iterator[Sentence]:
         tags = given and [names[tag] if isinstance(tag, int) and 0 <= tag < len(names) else tag for tag in given]
         return words_with_tags(row[word_column], tags, id_of(row.get("id"), number), place)
 
-    yield from sentences_of(each(numbered(request.source, dataset), sentence, request.report), request)
+    yield from sentences_of(each(numbered(request.source, _rows(dataset, request)), sentence, request.report), request)
 
 
 def _load(request: Request) -> Any:
@@ -56,6 +56,8 @@ def _load(request: Request) -> Any:
     try:
         if path.is_file():
             return datasets.Dataset(_table(source.name, source.data(request.report)))
+        if path.is_dir():
+            require_regular_files(path)
         if any((path / saved).is_file() for saved in SAVED):
             loaded = datasets.load_from_disk(name)
         else:
@@ -64,18 +66,33 @@ def _load(request: Request) -> Any:
     except SequstError:
         raise
     except Exception as error:  # of the disk, of the net, of Arrow
-        expected = (
-            "a folder of save_to_disk or of parquet files, a parquet file, or the name of a dataset that can be had; "
-            "where it has several configurations, NAME:CONFIGURATION"
-        )
-        told = " ".join(str(error).split())[:300]
-        request.report(Source(source.name, 1, unit="record").problem(f"no dataset ({told})", expected))
+        _report_damage(request, 1, error)
         return None
     if not isinstance(loaded, dict):
         return loaded
     if split not in loaded and (split or len(loaded) > 1):
         raise UsageError(f"{source.name}: which split? Name one of {', '.join(loaded)}: {name}#{next(iter(loaded), 'train')}")
     return loaded[split or next(iter(loaded))]
+
+
+def _report_damage(request: Request, record: int, error: Exception) -> None:
+    expected = (
+        "a folder of save_to_disk or of parquet files, a parquet file, or the name of a dataset that can be had; "
+        "where it has several configurations, NAME:CONFIGURATION"
+    )
+    told = said(error)
+    request.report(Source(request.source.name, record, unit="record").problem(f"no dataset ({told})", expected))
+
+
+def _rows(dataset: Any, request: Request) -> Iterator[dict[str, Any]]:
+    """The rows, up to one that Arrow cannot turn into values of Python."""
+    given = 0
+    try:
+        for row in dataset:
+            given += 1
+            yield row
+    except Exception as error:
+        _report_damage(request, given + 1, error)
 
 
 def _table(name: str, data: bytes) -> Any:

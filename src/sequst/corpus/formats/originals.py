@@ -14,7 +14,7 @@ from sequst.corpus.formats.records import each, words_with_tags
 from sequst.corpus.sentence import Sentence, Source
 from sequst.corpus.tags import OUTSIDE, Span, tags_of, violations
 from sequst.errors import Malformed, Problem, UsageError, shorten
-from sequst.inputs import Input
+from sequst.inputs import Input, read_text
 
 
 class Read(NamedTuple):
@@ -43,7 +43,7 @@ def read_parallel(words: Path, tags: Path, intents: Path | None = None) -> Read:
         given = [tag if tag == OUTSIDE else f"{tag[:2]}{prefix}{tag[2:]}" for tag in lines[1].split()]
         found = words_with_tags(lines[0].split(), given, number, Source(str(words), number))
         for word, wrong, expected in violations(given, "IOB2"):
-            raise Malformed(f"{wrong} at {found.words[word]!r}", expected)
+            raise Malformed(f"{wrong} at {shorten(found.words[word])}", expected)
         return found
 
     rows = ((Source(str(tags), number), lines) for number, lines in enumerate(zip(*columns, strict=False), 1))
@@ -98,7 +98,7 @@ def read_multiwoz(data: Path, part: str) -> Read:
     """
     lists = {name: _dialogues(data.parent, f"{file}ListFile") for name, file in (("dev", "val"), ("test", "test"))}
     try:
-        dialogues = json.loads(data.read_text(encoding="utf-8"))
+        dialogues = json.loads(read_text(data))
     except (ValueError, RecursionError) as error:
         return Read([], [Problem(str(data), 1, f"no valid JSON ({error})", "MultiWOZ 2.1's data.json")])
     read = Read([], [])
@@ -120,7 +120,7 @@ def _dialogues(folder: Path, stem: str) -> set[str]:
     found = [path for path in (folder / f"{stem}.txt", folder / f"{stem}.json", folder / stem) if path.is_file()]
     if not found:
         raise UsageError(f"{folder}: no {stem}.txt beside data.json; it lists dialogues that are not for training")
-    return {line.strip() for line in found[0].read_text(encoding="utf-8").splitlines() if line.strip()}
+    return {line.strip() for line in read_text(found[0]).splitlines() if line.strip()}
 
 
 def _turn_spans(given: list[Any], length: int) -> list[Span] | None:

@@ -11,7 +11,7 @@ from sequst.corpus.formats.detect import Guess, guess, open_input
 from sequst.corpus.formats.registry import FORMATS, POLICIES, Request, TagUse, stop
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import Scheme, detect_scheme, to_iob2, violations
-from sequst.errors import DataError, Problem, SequstError, UsageError, nearest
+from sequst.errors import DataError, Problem, SequstError, UsageError, nearest, shorten
 from sequst.inputs import Input, Report
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _turn(sentences: list[Sentence], scheme: Scheme, report: Report) -> list[Sen
         bad = violations(sentence.tags, scheme) if sentence.tags is not None else []
         for word, found, expected in bad:
             assert sentence.source is not None
-            report(sentence.source.problem(f"{found} at {sentence.words[word]!r}", expected, word))
+            report(sentence.source.problem(f"{found} at {shorten(sentence.words[word])}", expected, word))
         if not bad:
             if sentence.tags is not None and scheme != "IOB2":
                 sentence = replace(sentence, tags=to_iob2(sentence.tags, scheme))

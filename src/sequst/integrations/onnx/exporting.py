@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from sequst.corpus.generated import generate
-from sequst.errors import SequstError, UsageError
+from sequst.errors import SequstError, UsageError, said
 from sequst.extras import needed
 from sequst.files import as_folder, as_path, atomic_folder
 from sequst.integrations.onnx.decoding import Transitions
@@ -110,7 +110,7 @@ def _write_graph(tagger: Tagger, path: Path) -> None:
     except OSError:  # of the disk
         raise
     except Exception as error:  # what a graph cannot hold comes out in many ways
-        reason = " ".join(str(error).split())[:300]
+        reason = said(error)
         raise SequstError(f"this model cannot be exported to ONNX ({type(error).__name__}: {reason})") from error
 
 
@@ -153,6 +153,6 @@ def _require_same(tagger: Tagger, graph: Graph) -> None:
             found, words = graph.scores([windows[i] for i in rows], tagger.pad_id)
             furthest = np.abs(found - expected)[words].max()
         except Exception as error:  # of onnxruntime, which has its own; or of shapes
-            raise SequstError(f"{_BOUND} ({' '.join(str(error).split())[:300]})") from error
+            raise SequstError(f"{_BOUND} ({said(error)})") from error
         if not furthest <= FAR * max(1.0, np.abs(expected[words]).max()):
             raise SequstError(f"{_BOUND} (its scores are up to {furthest:.2g} apart)")

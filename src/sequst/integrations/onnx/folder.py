@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from sequst.errors import SequstError
-from sequst.files import as_folder, read_json, write_json
+from sequst.errors import SequstError, said
+from sequst.files import as_folder, write_json
+from sequst.inputs import read_json
 from sequst.tagger.capitals import checked
 from sequst.tagger.entity_calibration import EntityCalibration
 from sequst.tagger.windows import SpecialTokens
@@ -71,7 +72,7 @@ class Facts:
             if not 4 <= facts.max_length <= 100_000 or not 0 <= facts.overlap <= facts.max_length // 2 or facts.pad < 0:
                 raise ValueError(f"max_length {facts.max_length}, overlap {facts.overlap}, pad {facts.pad}")
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
-            reason = f"{type(error).__name__}: {error}"
+            reason = f"{type(error).__name__}: {said(error)}"
             raise SequstError(f"{path}: damaged or not written by sequst ({reason}); export the model again") from None
         if facts.transitions != there:
             way = "is missing" if facts.transitions else "does not belong there"

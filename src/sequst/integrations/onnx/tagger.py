@@ -12,8 +12,9 @@ import numpy as np
 
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import types_of
-from sequst.errors import SequstError, UsageError, shorten
+from sequst.errors import SequstError, UsageError, said, shorten
 from sequst.extras import needed
+from sequst.inputs import require_regular_files
 from sequst.integrations.onnx.decoding import Transitions, decode
 from sequst.integrations.onnx.folder import GRAPH, TOKENIZER, TRANSITIONS, Facts, is_exported
 from sequst.tagger.capitals import capital_scores, ways_of
@@ -42,6 +43,7 @@ class OnnxTagger:
     def load(cls, folder: str | Path, raw_tags: bool = False, min_confidence: float | None = None) -> OnnxTagger:
         """From its folder; nothing in it is executed but the graph. `raw_tags`, `min_confidence`: see `Tagger.load`."""
         folder = Path(folder)
+        require_regular_files(folder)
         if not is_exported(folder):
             raise UsageError(f"no exported model in {shorten(str(folder))}: it has no {GRAPH}; make one with `sequst export`")
         facts, graph = Facts.load(folder), Graph(folder / GRAPH)
@@ -58,7 +60,7 @@ class OnnxTagger:
         except (SequstError, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # each library has its own, and panics of Rust are no Exceptions
-            reason = " ".join(str(error).split())[:300]
+            reason = said(error)
             raise SequstError(f"cannot load the model in {folder}: {reason}; export it again") from error
         tagger.entity_calibration = tagger.entity_calibration.asked_for(raw_tags, min_confidence)
         return tagger
@@ -119,7 +121,7 @@ class Graph:
         try:
             self._session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # it has exceptions of its own, one for every way to fail
-            raise SequstError(f"cannot load {path}: {' '.join(str(error).split())[:300]}; export the model again") from error
+            raise SequstError(f"cannot load {path}: {said(error)}; export the model again") from error
 
     def scores(self, windows: Sequence[Window], pad: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """(the scores (B, W, C) of the words of these windows, where there is a word (B, W))."""

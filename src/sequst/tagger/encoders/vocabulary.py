@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from sequst.errors import SequstError
-from sequst.files import read_json, write_json
+from sequst.files import write_json
+from sequst.inputs import read_json
 from sequst.tagger.windows import Splitter, Window
 
 UNKNOWN = 0
