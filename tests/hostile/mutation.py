@@ -7,7 +7,6 @@ import json
 import math
 import random
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -85,11 +84,11 @@ class Trial:
     """Reads inputs and counts what becomes of them, by kind. What is neither refused nor accepted is a finding."""
 
     def __init__(self) -> None:
-        self.counts: dict[str, Counter[str]] = {}
+        self.counts: dict[str, dict[str, int]] = {}
 
     def __call__(self, kind: str, read: Callable[[], T]) -> tuple[T | None, str]:
         """(what is read, or the message of its error). It may take as long as `LONGEST`."""
-        counts, begun = self.counts.setdefault(kind, Counter()), time.process_time()
+        counts, begun = self.counts.setdefault(kind, dict.fromkeys(("tried", "accepted", "refused"), 0)), time.process_time()
         counts["tried"] += 1
         try:
             found, error = read(), ""
