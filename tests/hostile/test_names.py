@@ -57,6 +57,7 @@ def base(path: tuple[str, ...], encoder: str) -> dict[str, list[str]]:
         ("convert",): {"input": ["l.conll"], "output": ["new.jsonl"]},
         ("demo",): {"method": ["--method", "none"]},
         ("benchmarks",): {},
+        ("settings",): {},
         ("experiment", "run"): {"recipe": ["main-10shot"], "output": ["--output", "new"], "dataset": ["--dataset", "none"]},
         ("experiment", "table"): {"folders": ["results.jsonl"]},
         ("experiment", "figures"): {"folders": ["results.jsonl"]},

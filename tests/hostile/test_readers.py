@@ -83,12 +83,6 @@ def test_a_tag_that_is_none(tmp_path: Path) -> None:
     assert len(str(caught.value)) < 2000
 
 
-def test_a_name_that_no_file_can_have() -> None:
-    for name in ("x" * 5000, "x/" * 5000):
-        with pytest.raises(SequstError, match="cannot be opened"):
-            read_file(name)
-
-
 def test_a_line_without_an_end(tmp_path: Path) -> None:
     """A gzip of a few kilobytes that is one line of far more than memory should hold."""
     with gzip.open(tmp_path / "a.txt.gz", "wb", compresslevel=1) as file:
