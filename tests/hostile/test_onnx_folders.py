@@ -82,6 +82,22 @@ def with_function(model: Any) -> None:
     model.functions.append(helper.make_function("mine", "F", ["a"], ["b"], [node], opset))
 
 
+def with_texts(model: Any) -> None:
+    tensor = model.graph.initializer.add(name="texts", data_type=onnx.TensorProto.STRING)
+    tensor.dims.append(10**9)
+
+
+def with_sparse_constant(model: Any) -> None:
+    """A billion of nothing in a few bytes."""
+    numbers = [helper.make_tensor(name, kind, [0], []) for name, kind in (("v", 1), ("i", onnx.TensorProto.INT64))]
+    model.graph.node.append(helper.make_node("Constant", [], ["b"], sparse_value=helper.make_sparse_tensor(*numbers, [10**9])))
+
+
+def with_sparse_initializer(model: Any) -> None:
+    with_sparse_constant(model)
+    model.graph.sparse_initializer.append(model.graph.node.pop().attribute[0].sparse_tensor)
+
+
 HOSTILE: dict[str, tuple[Callable[[Any], None], str]] = {
     "a loop": (lambda model: with_loop(model.graph), "the operation 'Loop'"),
     "a loop in a branch": (with_hidden_loop, "the operation 'Loop'"),
@@ -90,6 +106,9 @@ HOSTILE: dict[str, tuple[Callable[[Any], None], str]] = {
     ),
     "data in another file": (with_other_file, "data in other files"),
     "data in another file, unsaid": (with_other_file_unsaid, "data in other files"),
+    "a sparse constant": (with_sparse_constant, "sparse tensors"),
+    "a sparse initialiser": (with_sparse_initializer, "sparse tensors"),
+    "texts": (with_texts, "texts"),
     "a function": (with_function, "functions"),
 }  # fmt: skip
 

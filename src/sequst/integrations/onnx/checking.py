@@ -25,20 +25,24 @@ OPERATIONS = {
 """What graphs of transformers have. None repeats a part of the graph."""
 _PARTS = {
     "model": {7: "graph"},
-    "graph": {1: "node", 5: "tensor", 15: "sparse tensor"},
+    "graph": {1: "node", 5: "tensor"},
     "node": {5: "attribute"},
-    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse tensor", 23: "sparse tensor"},
-    "sparse tensor": {1: "tensor", 2: "tensor"},
+    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph"},
     "tensor": {},
 }
 """Of each message the fields that are messages too."""
 _REFUSED = {
     ("model", 20): "training",
     ("model", 25): "functions",
+    ("graph", 15): "sparse tensors",  # a few bytes may say that they are of any size
+    ("attribute", 22): "sparse tensors",
+    ("attribute", 23): "sparse tensors",
     ("tensor", 13): "data in other files",
     ("tensor", 14): "data in other files",
 }
 _OPERATION, _DOMAIN = ("node", 4), ("node", 7)
+_TEXT = 8
+"""The type of a tensor of texts."""
 _DEEPEST = 20
 
 
@@ -62,6 +66,8 @@ def _unknown(data: memoryview, message: str, depth: int) -> Iterator[str]:
         place = message, field
         if place in _REFUSED and value != 0:  # 0: the data are here
             yield _REFUSED[place]
+        elif place == ("tensor", 2) and isinstance(value, int) and value % 2**32 == _TEXT:
+            yield "texts"  # room is made for as many as it says, before they are looked at
         elif isinstance(value, memoryview) and field in _PARTS[message]:
             yield from _unknown(value, _PARTS[message][field], depth + 1)
         elif isinstance(value, memoryview) and place in (_OPERATION, _DOMAIN):
