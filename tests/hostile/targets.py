@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from sequst.corpus.formats.detect import guess, open_input
+from sequst.corpus.formats.originals import Read, read_gold_conll, read_multiwoz
 from sequst.corpus.formats.read import read_file, stream
 from sequst.corpus.formats.write import write_sentences
 from sequst.corpus.generated import generate
-from sequst.corpus.tags import violations
+from sequst.corpus.tags import is_tag, violations
+from sequst.errors import DataError
 from sequst.experiments.recipe import load_cells
 from sequst.experiments.results import KEYS, TELLING
 from sequst.tagger.encoders.vectors import load_vectors
@@ -71,6 +73,20 @@ def _vectors(data: bytes, folder: Path) -> None:
     assert table.isfinite().all()
 
 
+def _original(name: str, read: Callable[[Path], Read], data: bytes, folder: Path) -> None:
+    """A file of a published corpus, in a folder of its own."""
+    (folder / "original").mkdir(exist_ok=True)
+    for each in ("testListFile.txt", "valListFile.txt", name):
+        (folder / "original" / each).write_bytes(data if each == name else b"")
+    found = read(folder / "original" / name)
+    for sentence in found.sentences:
+        assert sentence.tags is not None
+        assert not violations(sentence.tags, "IOB2")
+        assert all(map(is_tag, sentence.tags))
+    if found.problems:
+        raise DataError(found.problems)
+
+
 Target = Callable[[bytes, Path], None]
 GUIDED: dict[str, Target] = {
     **{format: functools.partial(_read, "a", format) for format in TEXT},
@@ -79,6 +95,8 @@ GUIDED: dict[str, Target] = {
     "settings": _settings,
     "recipe": functools.partial(_recipe, "a.yaml"),
     "results": functools.partial(_recipe, "a.jsonl"),
+    "multiwoz": functools.partial(_original, "data.json", lambda path: read_multiwoz(path, "train")),
+    "ontonotes": functools.partial(_original, "a.gold_conll", lambda path: read_gold_conll(path.parent)),
 }
 """Those that Python reads."""
 TARGETS: dict[str, Target] = {
@@ -124,6 +142,14 @@ def samples(kind: str, folder: Path) -> list[bytes]:
             "head": "crf",
         }
         return [2 * (json.dumps({**line, "shots": 10, "pool": None, "seed": 1}).encode() + b"\n")]
+    if kind == "multiwoz":
+        turn = {"text": "a train to Ely", "span_info": [["Train-Inform", "Dest", "Ely", 3, 3]]}
+        return [json.dumps({"A.json": {"goal": {}, "log": [turn, {"text": "Yes ."}]}, "B.json": {"log": [turn]}}).encode()]
+    if kind == "ontonotes":
+        rows = [
+            ["w", "0", str(i), word, *["-"] * 6, mark, "-"] for i, (word, mark) in enumerate((("Ely", "(GPE)"), ("is", "*")))
+        ]
+        return [b"#begin document\n" + "\n".join(" ".join(row) for row in rows).encode() + b"\n\n#end document\n"]
     if kind == "vectors":
         return [b"2 3\na 0.1 0.2 0.3\nb 1 -2e-3 3\n", b"a 0.1 0.2\nb c 1 2\n"]
     return _written(kind, folder)

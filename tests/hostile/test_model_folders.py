@@ -163,3 +163,16 @@ def test_weights_without_measure(model: Path) -> None:
     save_file({name: value * 1e37 for name, value in weights.items()}, model / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(SequstError, match="not finite"):
         Tagger.load(model).predict("We play in Oslo.")
+
+
+@pytest.mark.parametrize("content", [[7], {"..": b""}, {7: b""}, {"a": "text"}, {"a": 7}, None, b"\xc1"])
+def test_bytes_that_are_no_model(
+    content: Any, models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, libraries: None
+) -> None:
+    import spacy
+    import srsly
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    pipe = spacy.blank("en").add_pipe("sequst", config={"model": str(models["bilstm"])})
+    with pytest.raises(SequstError, match="not the bytes of a model"):
+        pipe.from_bytes(content if isinstance(content, bytes) else srsly.msgpack_dumps(content))  # type: ignore[attr-defined]

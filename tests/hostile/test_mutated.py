@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("libraries")
 
 @pytest.mark.parametrize("kind", TARGETS)
 def test_mutated_files_are_read_or_refused(seed: int, kind: str, tmp_path: Path, trial: Trial) -> None:
-    for data in mutants(kind, tmp_path, random.Random(f"{kind} {seed}"), 150):
+    for data in mutants(kind, tmp_path, random.Random(f"{kind} {seed}"), 100):
         trial(kind, lambda data=data: TARGETS[kind](data, tmp_path))  # type: ignore[misc]
     assert trial.refused(kind) > 10
     assert trial.counts[kind]["accepted"] > 0

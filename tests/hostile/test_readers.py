@@ -100,7 +100,7 @@ WHOLE = 3_000_000
 
 
 def bomb(record: str, path: Path) -> None:
-    path.write_bytes(gzip.compress(record.encode() * (20 * WHOLE // len(record))))
+    path.write_bytes(gzip.compress(record.encode() * (10 * WHOLE // len(record))))
 
 
 def brat_bomb(path: Path) -> None:
@@ -109,13 +109,13 @@ def brat_bomb(path: Path) -> None:
 
 
 def docbin_bomb(path: Path) -> None:
-    path.write_bytes(zlib.compress(bytes(20 * WHOLE)))
+    path.write_bytes(zlib.compress(bytes(10 * WHOLE)))
 
 
 def parquet_bomb(path: Path) -> None:
     """One word, and that it comes again and again: its metadata tell of little more."""
     pyarrow, writer = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    writer.write_table(pyarrow.table({"tokens": [["x" * 1000] * 10] * (20 * WHOLE // 10_000)}), path, row_group_size=1000)
+    writer.write_table(pyarrow.table({"tokens": [["x" * 1000] * 10] * (10 * WHOLE // 10_000)}), path, row_group_size=1000)
 
 
 BOMBS: dict[str, Callable[[Path], None]] = {
@@ -134,7 +134,7 @@ BOMBS: dict[str, Callable[[Path], None]] = {
 def test_a_small_file_that_would_fill_memory(
     streamed: bool, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Twenty times the limit in a few kilobytes. One that is read line by line may have any size."""
+    """Ten times the limit in a few kilobytes. One that is read line by line may have any size."""
 
     def attempt() -> str:
         try:

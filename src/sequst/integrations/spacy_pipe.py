@@ -16,7 +16,7 @@ from spacy.tokens import Doc, Span, Token
 from spacy.util import minibatch
 
 from sequst.corpus.sentence import Sentence
-from sequst.errors import UsageError, shorten
+from sequst.errors import SequstError, UsageError, said, shorten
 from sequst.files import Scratch, atomic_folder, write_json
 from sequst.integrations.annotator import Annotator, load_annotator, require_annotator
 from sequst.integrations.onnx.folder import FACTS
@@ -91,8 +91,11 @@ class SequstPipe:
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Self:
         """They are kept in a temporary folder for as long as the component lives."""
         self._spool = Scratch()
-        for name, content in srsly.msgpack_loads(data).items():
-            (Path(self._spool.name) / Path(name).name).write_bytes(content)
+        try:
+            for name, content in srsly.msgpack_loads(data).items():
+                (Path(self._spool.name) / Path(name).name).write_bytes(content)
+        except Exception as error:  # damaged data ends in many kinds of error
+            raise SequstError(f"not the bytes of a model, as to_bytes gives them ({said(error)})") from None
         return self.from_disk(self._spool.name)
 
     def _required(self) -> Path:

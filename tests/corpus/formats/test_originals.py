@@ -106,7 +106,7 @@ def test_multiwoz(tmp_path: Path) -> None:
 def test_multiwoz_that_is_damaged(tmp_path: Path) -> None:
     data = multiwoz(tmp_path, [["Hotel-Inform", "Area", "north", 5, 9]])
     [problem] = read_multiwoz(data, "train").problems
-    assert "a span outside its turn in A.json" in str(problem)
+    assert "a span that does not fit its turn in 'A.json'" in str(problem)
     data.write_text("{")
     assert "no valid JSON" in str(read_multiwoz(data, "train").problems[0])
     (tmp_path / "testListFile.txt").unlink()

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from sequst.corpus.formats.columns import Row, blocks
 from sequst.corpus.formats.records import each, words_with_tags
 from sequst.corpus.sentence import Sentence, Source
-from sequst.corpus.tags import OUTSIDE, Span, tags_of, violations
-from sequst.errors import Malformed, Problem, UsageError, shorten
-from sequst.inputs import Input, read_text
+from sequst.corpus.tags import OUTSIDE, Span, is_tag, tags_of, violations
+from sequst.errors import Malformed, Problem, UsageError, said, shorten
+from sequst.inputs import Input, read_text, require_regular_files
 
 
 class Read(NamedTuple):
@@ -59,6 +59,7 @@ def read_gold_conll(folder: Path) -> Read:
     """All `*.gold_conll` files below a folder, in the order of their paths: columns with bracketed entities (OntoNotes)."""
     sentences: list[Sentence] = []
     problems: list[Problem] = []
+    require_regular_files(folder)
     for path in sorted(folder.rglob("*gold_conll")):
         lines = Input(path).lines(problems.append, whole=True)
         for rows in blocks((number, [] if line.startswith("#") else line.split()) for number, line in lines):
@@ -97,23 +98,29 @@ def read_multiwoz(data: Path, part: str) -> Read:
     overlap the first counts.
     """
     lists = {name: _dialogues(data.parent, f"{file}ListFile") for name, file in (("dev", "val"), ("test", "test"))}
-    try:
-        dialogues = json.loads(read_text(data))
-    except (ValueError, RecursionError) as error:
-        return Read([], [Problem(str(data), 1, f"no valid JSON ({error})", "MultiWOZ 2.1's data.json")])
     read = Read([], [])
-    for name, dialogue in dialogues.items():
-        if part != next((other for other, names in lists.items() if name in names), "train"):
-            continue
-        for turn in dialogue["log"][::2]:  # the user begins
-            words = tuple(turn["text"].split())
-            spans = _turn_spans(turn.get("span_info") or [], len(words))
-            if spans is None:
-                read.problems.append(Problem(str(data), 1, f"a span outside its turn in {name}", "words of the turn"))
-            elif words:
-                number = len(read.sentences) + 1
-                read.sentences.append(Sentence(words, tags_of(spans, len(words)), number, Source(str(data), 1)))
+    try:
+        for name, dialogue in json.loads(read_text(data)).items():
+            if part == next((other for other, names in lists.items() if name in names), "train"):
+                for turn in dialogue["log"][::2]:  # the user begins
+                    _read_turn(turn, name, str(data), read)
+    except (ValueError, RecursionError) as error:
+        read.problems.append(Problem(str(data), 1, f"no valid JSON ({error})", "MultiWOZ 2.1's data.json"))
+    except (AttributeError, KeyError, TypeError) as error:
+        read.problems.append(Problem(str(data), 1, f"other JSON ({said(error)})", "MultiWOZ 2.1's data.json"))
     return read
+
+
+def _read_turn(turn: Any, name: str, file: str, read: Read) -> None:
+    """Append the sentence, or the problem, of a turn of this dialogue."""
+    words = tuple(turn["text"].split())
+    spans = _turn_spans(turn.get("span_info") or [], len(words))
+    if spans is None:
+        read.problems.append(
+            Problem(file, 1, f"a span that does not fit its turn in {shorten(name)}", "a slot, and words of the turn")
+        )
+    elif words:
+        read.sentences.append(Sentence(words, tags_of(spans, len(words)), len(read.sentences) + 1, Source(file, 1)))
 
 
 def _dialogues(folder: Path, stem: str) -> set[str]:
@@ -127,7 +134,7 @@ def _turn_spans(given: list[Any], length: int) -> list[Span] | None:
     spans: list[Span] = []
     taken: set[int] = set()
     for _, slot, _, first, last in given:
-        if not 0 <= first <= last < length:
+        if not 0 <= first <= last < length or not is_tag(f"B-{slot}"):
             return None
         if taken.isdisjoint(range(first, last + 1)):
             taken.update(range(first, last + 1))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -15,6 +17,7 @@ from sequst.corpus.tags import types_of
 from sequst.errors import SequstError, UsageError, said, shorten
 from sequst.extras import needed
 from sequst.inputs import require_regular_files
+from sequst.integrations.onnx.checking import require_known
 from sequst.integrations.onnx.decoding import Transitions, decode
 from sequst.integrations.onnx.folder import GRAPH, TOKENIZER, TRANSITIONS, Facts, is_exported
 from sequst.tagger.capitals import capital_scores, ways_of
@@ -111,13 +114,34 @@ class OnnxTagger:
         return labels, confidences
 
 
+def _most_memory() -> int:
+    """Bytes that all graphs together may take: three quarters of the machine's, so that one that asks for more is an error."""
+    return 3 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
+
+
+@functools.cache
+def _limited(runtime: Any) -> bool:
+    """Limit the memory of all graphs of this process. False where that cannot be done."""
+    try:
+        place = runtime.OrtMemoryInfo("Cpu", runtime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, runtime.OrtMemType.DEFAULT)
+        as_asked = {"max_mem": _most_memory(), "arena_extend_strategy": 1}
+        runtime.create_and_register_allocator(place, runtime.OrtArenaCfg(as_asked))
+    except Exception:  # there is no sysconf, or somebody has set a limit already
+        return False
+    return True
+
+
 class Graph:
     """model.onnx, opened by onnxruntime."""
 
     def __init__(self, path: Path) -> None:
         runtime = needed("onnxruntime", "onnx")
+        require_known(path)
         options = runtime.SessionOptions()
         options.log_severity_level = 3  # errors; its warnings are about its own affairs
+        if _limited(runtime):
+            options.add_session_config_entry("session.use_env_allocators", "1")
+        options.add_session_config_entry("optimization.constant_folding_max_output_size_in_bytes", str(100 * 2**20))
         try:
             self._session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # it has exceptions of its own, one for every way to fail
