@@ -33,6 +33,19 @@ def edit(folder: Path, **values: Any) -> None:
     (folder / "config.json").write_text(json.dumps({**config, **values}))
 
 
+@pytest.mark.parametrize("verb", ["predict", "next"])
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "../link.json"])
+def test_output_never_goes_over_the_model_that_is_read(
+    verb: str, name: str, model: Path, sequst: Callable[..., Any], write: Callable[..., Path]
+) -> None:
+    raw, before = write("raw.txt", "We play in Oslo .\n"), {path: path.read_bytes() for path in model.iterdir()}
+    (model.parent / "link.json").symlink_to(model / "config.json")
+    done = sequst(verb, model, raw, "--output", model / name)
+    assert done.returncode == 2
+    assert "is also an input and would be overwritten; name another" in done.stderr
+    assert before == {path: path.read_bytes() for path in model.iterdir()}
+
+
 @pytest.mark.parametrize("kind", ["bert", "evil"])
 @pytest.mark.parametrize("part", ["AutoConfig", "AutoModelForTokenClassification", "AutoTokenizer"])
 @pytest.mark.parametrize("verb", ["predict", "train"])

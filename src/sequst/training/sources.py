@@ -16,7 +16,7 @@ from sequst.corpus.formats.read import stream
 from sequst.corpus.formats.registry import TagUse, is_on_the_hub
 from sequst.corpus.sentence import Sentence
 from sequst.errors import DataError, Problem, UsageError, shorten
-from sequst.files import as_path
+from sequst.files import HALVES, as_path
 from sequst.inputs import STDIN, require_one_stdin
 from sequst.training.data import DataFile, Files
 from sequst.training.seeds import derive
@@ -104,11 +104,9 @@ def _as_file(role: str, source: Source, spool: Path) -> DataFile:
         raise UsageError(
             f"{role}: found {shorten(strangers[0])} in it; give a file, or a list of Sentence, e.g. of sequst.read(FILE)"
         )
+    _require_whole_characters(role, source)
     copy = spool / f"{role}.jsonl"
-    try:
-        write_jsonl(copy, source)
-    except UnicodeEncodeError:
-        raise UsageError(_half_a_character(role, source)) from None
+    write_jsonl(copy, source)
     return DataFile(str(copy), shown=role)
 
 
@@ -128,10 +126,11 @@ def _spooled(role: str, source: DataFile, spool: Path) -> DataFile:
     return dataclasses.replace(source, path=str(spool / role), shown="<stdin>" if stdin else source.path)
 
 
-def _half_a_character(role: str, sentences: Sequence[Sentence]) -> str:
-    """Where the first one is: Python takes lone surrogates for text, and no file does."""
+def _require_whole_characters(role: str, sentences: Sequence[Sentence]) -> None:
+    """Python takes lone surrogates for text, and no file does."""
     for number, sentence in enumerate(sentences, 1):
         for text in (*sentence.words, *(sentence.tags or ()), str(sentence.id)):
-            if any("\ud800" <= character <= "\udfff" for character in text):
-                return f"{role}: its sentence {number} has half a character in {shorten(text)}; give whole ones, no surrogates"
-    raise AssertionError("all of it is text")
+            if HALVES.search(text):
+                raise UsageError(
+                    f"{role}: its sentence {number} has half a character in {shorten(text)}; give whole ones, no surrogates"
+                )
