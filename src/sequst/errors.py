@@ -19,9 +19,13 @@ _LONGEST = 500
 
 
 class SequstError(Exception):
-    """Something failed: the data, the disk, the encoder, the optimisation."""
+    """Something failed: the data, the disk, the encoder, the optimisation. Of a long message the middle is left out: it may
+    quote a path, or a name, of any number of characters."""
 
     exit_code = 1
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message if len(message) <= 1900 else f"{message[:1200]} … {message[-600:]}")
 
 
 class UsageError(SequstError):

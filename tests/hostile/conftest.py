@@ -51,7 +51,8 @@ def libraries() -> None:
 def trial(request: pytest.FixtureRequest) -> Iterator[Trial]:
     trial = Trial()
     yield trial
-    request.node.user_properties.append(("tried", trial.counts))
+    counts = {kind: dict(count) for kind, count in trial.counts.items()}  # other processes take no Counter
+    request.node.user_properties.append(("tried", counts))
 
 
 @pytest.fixture(autouse=True)

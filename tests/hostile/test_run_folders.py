@@ -158,6 +158,15 @@ def test_a_setting_out_of_its_range_is_told_with_its_file(run: Path) -> None:
         resume(run)
 
 
+def test_a_message_stays_short_whatever_the_path(run: Path) -> None:
+    facts = json.loads((run / "run.json").read_text())
+    facts["files"]["labeled"]["path"] = "x" * 5000
+    (run / "run.json").write_text(json.dumps(facts))
+    with pytest.raises(SequstError, match=r"^--labeled /.*the run needs it to continue$") as caught:
+        resume(run)
+    assert len(str(caught.value)) < 2000
+
+
 @pytest.mark.parametrize("name", ["run.json", "settings.yaml", "summary.json"])
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"7", b"\xff\xfe", b"\x00" * 9, b'{"files": 7}', b"[" * 9000])
 def test_files_of_other_things(name: str, content: bytes, run: Path) -> None:
