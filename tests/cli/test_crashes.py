@@ -81,6 +81,12 @@ def test_a_full_disk_leaves_what_was_there(verb: str, place: Path, sequst_proces
         assert (place / name).read_text() == "before"
 
 
+def stopper(stop: signal.Signals) -> str:
+    """A program that stops itself so. A shell's background jobs ignore SIGINT, and what they start does."""
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    return heard + KILLER.replace("SIGKILL", stop.name)
+
+
 @pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda stop: stop.name)
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_process_that_is_stopped_while_it_writes(
@@ -91,7 +97,7 @@ def test_a_process_that_is_stopped_while_it_writes(
     command, name = VERBS[verb]
     if name == "out.jsonl":
         (place / name).write_text("before")
-    killer = [sys.executable, "-c", KILLER.replace("SIGKILL", stop.name), "sequst.files:_sync", "1", "", *command]
+    killer = [sys.executable, "-c", stopper(stop), "sequst.files:_sync", "1", "", *command]
     killed = subprocess.run(killer, cwd=place, capture_output=True, check=False)
     assert killed.returncode in (-stop, 128 + stop), killed.stderr.decode()
     assert (contents(place / name) == {".": b"before"}) if name == "out.jsonl" else not (place / name).exists()
@@ -111,17 +117,8 @@ def test_training_that_is_stopped_continues(
     stop: signal.Signals, place: Path, tiny_encoder: str, sequst: Callable[..., Any]
 ) -> None:
     """Killed at once it is tested with the weights that come of it."""
-    short = [
-        "--set",
-        "teacher.min_steps=6",
-        "--set",
-        "teacher.epochs=1",
-        "--set",
-        "teacher.max_steps=6",
-        "--set",
-        "encoder=" + tiny_encoder,
-    ]
-    killer = [sys.executable, "-c", KILLER.replace("SIGKILL", stop.name), "sequst.training.loop:_set_rate", "3", ""]
+    short = [f"--set=teacher.{each}" for each in ("min_steps=6", "epochs=1", "max_steps=6")] + [f"--encoder={tiny_encoder}"]
+    killer = [sys.executable, "-c", stopper(stop), "sequst.training.loop:_set_rate", "3", ""]
     command = ["train", "--labeled", "l.conll", "--output", "run", *short]
     killed = subprocess.run([*killer, *command], cwd=place, capture_output=True, check=False)
     assert killed.returncode in (-stop, 130), killed.stderr.decode()

@@ -58,20 +58,20 @@ def test_the_settings_page_is_what_the_command_prints(sequst: Callable[..., Any]
 
 @pytest.mark.timeout(1200)
 def test_demo(tmp_path: Path, sequst: Callable[..., Any]) -> None:
-    """One seed of SeqUST: three seeds of both methods take minutes, and fine-tuning is the example in Python."""
+    """One seed of self-training: three seeds of both methods take minutes, and fine-tuning is the example in Python."""
     from sequst.experiments.demo import METHODS, SEEDS
 
     assert (METHODS, SEEDS) == (("finetune", "sst"), (12, 21, 42))
-    command = [sys.executable, "-m", "sequst", "demo", "--seed", "12", "--output", str(tmp_path / "d"), "--method", "sequst"]
+    command = [sys.executable, "-m", "sequst", "demo", "--seed", "12", "--output", str(tmp_path / "d"), "--method", "sst"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "read as" not in done.stderr  # nobody has to act on it
-    [run] = json.loads((tmp_path / "d" / "summary.json").read_text())["sequst"]
+    [run] = json.loads((tmp_path / "d" / "summary.json").read_text())["sst"]
     assert run["f1"] > 50
-    assert (run["seed"], run["rounds"]) == (12, 2)
+    assert (run["seed"], run["rounds"]) == (12, 1)
     shown = re.findall(r"^(?!left out).*\S.*$", done.stdout, re.MULTILINE)
     assert shown[0].split() == ["method", "test", "F1", "seconds", "a", "run"]
-    assert shown[1].split() == ["sequst", f"{run['f1']:.1f}", f"{run['seconds']:.0f}"]
+    assert shown[1].split() == ["sst", f"{run['f1']:.1f}", f"{run['seconds']:.0f}"]
     assert re.search(r"\[.+ \| (person|work|place|date) \d+%\]", shown[2])
     report = re.fullmatch(r"report: +(\S+)", shown[3])
     assert report is not None

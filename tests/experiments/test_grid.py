@@ -207,7 +207,7 @@ def test_a_thousand_cells_that_are_done_take_no_time(data: Path, tmp_path: Path)
     cells = [cell(seed) for seed in range(1000)]
     with (tmp_path / "r.jsonl").open("w") as file:
         for each in cells:
-            facts = {**dict.fromkeys(KEYS, 0), **each.facts}
+            facts = {**dict.fromkeys(KEYS, 0), "device": "cpu", "commit": "c", **each.facts}
             file.write(json.dumps({name: facts[name] for name in KEYS}) + "\n")
     begun = time.monotonic()
     assert run_grid(cells, data, tmp_path / "r.jsonl", commit="c", device="cpu").skipped == 1000

@@ -33,10 +33,10 @@ def fitted(split: Split, tiny_encoder: str) -> Labeler:
 
 
 def test_it_learns_as_train_does(fitted: Labeler, split: Split, tiny_encoder: str, tmp_path: Path) -> None:
-    options = {**nested(SETTINGS), "encoder": tiny_encoder, "seed": 21, "method": "sequst"}
+    options = {**nested(SETTINGS), "encoder": tiny_encoder, "seed": 21, "method": "sst"}
     run = sequst.train(split.labeled, tmp_path / "run", unlabeled=split.unlabeled[:40], dev=split.dev, **options)
     assert fitted.run_ is not None
-    assert fitted.run_.summary["method"] == "sequst"  # there is unlabelled text
+    assert fitted.run_.summary["method"] == "sst"  # there is unlabelled text, and one round
     assert fitted.run_.summary["settings_hash"] == run.summary["settings_hash"]
     sentences = split.unlabeled[40:80]
     assert [p.tags for p in fitted.predict(sentences)] == [p.tags for p in run.tagger.predict(sentences)]  # type: ignore[union-attr]
@@ -64,8 +64,8 @@ def test_it_is_saved_and_loaded(fitted: Labeler, split: Split, tiny_encoder: str
     text = "Can Sydney conduct The Planets in Verona on Friday?"
     assert loaded.predict(text) == fitted.predict(text)
     assert Tagger.load(tmp_path / "model").predict(text) == fitted.predict(text)
-    assert (loaded.encoder, loaded.seed, loaded.method) == (tiny_encoder, 21, "sequst")
-    assert loaded._settings() == fitted._settings().__class__(**{**vars(fitted._settings()), "method": "sequst"})
+    assert (loaded.encoder, loaded.seed, loaded.method) == (tiny_encoder, 21, "sst")
+    assert loaded._settings() == fitted._settings().__class__(**{**vars(fitted._settings()), "method": "sst"})
     loaded.save(tmp_path / "again")
     assert Labeler.load(tmp_path / "again").predict(text) == fitted.predict(text)
 
