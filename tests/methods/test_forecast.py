@@ -13,6 +13,7 @@ import torch
 
 from sequst.api import resume, train
 from sequst.corpus.sampling import Split
+from sequst.corpus.sentence import Sentence
 from sequst.methods import pseudo_labels
 from sequst.methods.forecast import foretell
 from sequst.methods.registry import METHODS
@@ -65,6 +66,19 @@ def test_what_is_planned_is_what_happens(method: str, split: Split, tiny_encoder
     assert not [note for note in heard.notes if "no forecast" in note]
     assert [each.phase for each in heard.planned] == heard.happened
     assert all(each.seconds > 0 for each in heard.planned)
+
+
+def test_a_teacher_that_finds_nothing_yet_is_no_hindrance(
+    split: Split, tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is rehearsed with a teacher of some steps is planned all the same."""
+    monkeypatch.setattr("sequst.methods.forecast.STEPS", 60)
+    labeled = [*split.labeled, *(Sentence(each.words, ("O",) * len(each.words)) for each in split.unlabeled[200:])]
+    heard = Heard()
+    monkeypatch.setattr("sequst.api._learn", lambda run, method: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        train(labeled, tmp_path / "run", unlabeled=split.unlabeled[:200], encoder=tiny_encoder, method="sst", progress=heard)
+    assert "round 1: retune" in [each.phase for each in heard.planned]
 
 
 def test_with_several_teachers_that_read_the_text_first(split: Split, tiny_encoder: str, tmp_path: Path) -> None:

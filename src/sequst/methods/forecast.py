@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +13,7 @@ import torch
 
 from sequst.corpus.sentence import Sentence
 from sequst.evaluation.evaluate import evaluate
+from sequst.files import Scratch
 from sequst.methods.adapt import NAME as ADAPTATION
 from sequst.methods.adapt import adapt
 from sequst.methods.registry import Method
@@ -126,7 +126,7 @@ class Costs:
 
 def rehearse(run: Run, method: Method) -> Costs:
     """Begin every phase of a round on a sample, and break it off. The run itself is not touched."""
-    with tempfile.TemporaryDirectory(prefix="sequst-") as folder:
+    with Scratch() as folder:
         rehearsal = _Rehearsal(run, Path(folder), "retune" if "retune" in method.uses else "teacher")
         with contextlib.suppress(_Over):
             if run.settings.adapt and method.unlabeled:
@@ -210,8 +210,9 @@ class _Rehearsal(Run):
             raise _Adapted
         if spec.name == self._last:
             raise _Over
-        with torch.no_grad():
-            tagger.head.linear.weight.mul_(1000.0)  # so that it finds some entities, if any: an untaught teacher may find none
+        with torch.no_grad():  # so that its labels are of all kinds: a teacher that has hardly learnt may find no entity
+            tagger.head.linear.weight.normal_(0.0, 10.0)
+            tagger.head.linear.bias.zero_()
         self._standardising, self._ended = 0.0, time.perf_counter()
         return PhaseResult(self._watch.steps, 0.0, 0, None, 0.0)
 
