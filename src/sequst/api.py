@@ -39,8 +39,8 @@ from sequst.version import __version__
 AUTO = "auto"
 WHY = {
     "finetune": "there is no unlabelled text",
-    "sst": "one round is as good as with SeqUST, and takes less time",
-    "sequst": "after several rounds it is level with plain self-training, or ahead of it",
+    "sst": "after one round it is as good as SeqUST, and faster",
+    "sequst": "after several rounds it is as good as plain self-training, or better",
 }
 """What `auto` chooses, and why."""
 
