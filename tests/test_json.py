@@ -15,7 +15,8 @@ import sequst
 from sequst.cli.console import show_json
 from sequst.errors import SequstError
 from sequst.experiments.results import append_lines
-from sequst.files import as_json, read_json, write_json
+from sequst.files import as_json, write_json
+from sequst.inputs import read_json
 
 SOURCE = Path(sequst.__file__).parent
 WRITERS = {"dump", "dumps", "JSONEncoder"}
