@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import shutil
@@ -122,6 +123,16 @@ def test_a_hostile_graph(change: Callable[[Any], None], told: str, exported: Pat
     onnx.save(model, folder / "model.onnx")
     with pytest.raises(SequstError, match=f"model.onnx: its graph has {told}, which no export has"):
         predict(folder)
+
+
+def test_a_tokenizer_whose_ids_the_graph_does_not_know(exported: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(exported, tmp_path / "o"))
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    for word in ("we", "play", "in"):
+        tokenizer["model"]["vocab"][word] = 100_000
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    with pytest.raises(SequstError, match="the graph does not fit its tokenizer"):
+        OnnxTagger.load(folder).predict("We play in Oslo.")
 
 
 @pytest.mark.parametrize("constant", [True, False])

@@ -66,6 +66,18 @@ def test_a_flipped_bit_of_a_checkpoint_is_noticed(seed: int, tmp_path: Path) -> 
             load_state(tmp_path / "bad.pt")
 
 
+def test_every_bit_of_a_checkpoints_directory_is_noticed(tmp_path: Path) -> None:
+    """Or changes nothing that is read. No checksum covers it."""
+    state = {"weights": {"a": torch.arange(12.0), "b": torch.arange(5)}}
+    save_state(tmp_path / "state.pt", state)
+    data = (tmp_path / "state.pt").read_bytes()
+    for place in range(data.index(b"PK\1\2"), len(data)):
+        for bit in range(8):
+            (tmp_path / "bad.pt").write_bytes(flipped(data, place, bit))
+            found, error = attempt(lambda: load_state(tmp_path / "bad.pt"))
+            assert error or same(found, state), (place, bit)
+
+
 def test_a_flipped_bit_of_beliefs_is_noticed(seed: int, finished: Path, tmp_path: Path) -> None:
     data, rng = (finished / "rounds/1/beliefs/beliefs.npz").read_bytes(), random.Random(seed)
     whole = Beliefs.from_file(finished / "rounds/1/beliefs/beliefs.npz")

@@ -46,4 +46,6 @@ def load_state(path: Path) -> dict[str, Any]:
         with zipfile.ZipFile(path) as archive:
             if (part := archive.testzip()) is not None:
                 raise ValueError(f"wrong checksum of {part}")
+            if any(part.external_attr for part in archive.infolist()):  # torch would not read a part that is marked as a folder
+                raise ValueError("wrong attributes of a part")
         return torch.load(path, map_location="cpu", weights_only=True)  # type: ignore[no-any-return]

@@ -152,5 +152,8 @@ class Graph:
         ids, there = padded([window.ids for window in windows], pad)
         heads, words = padded([window.heads for window in windows], 0)
         inputs = {"input_ids": ids, "attention_mask": there.astype(np.int64), "heads": heads}
-        [scores] = self._session.run(["scores"], inputs)
+        try:
+            [scores] = self._session.run(["scores"], inputs)
+        except Exception as error:  # e.g. a tokenizer of another model, whose ids the graph does not know
+            raise SequstError(f"the graph does not fit its tokenizer ({said(error)}); export the model again") from error
         return scores, words
