@@ -20,7 +20,6 @@ def benchmarks(
     Example:
       sequst benchmarks --data DIR
     """
-
     from sequst.cli.console import note, show, show_json
     from sequst.cli.tables import benchmarks_table
     from sequst.errors import UsageError

@@ -86,14 +86,14 @@ def from_model(tree: Mapping[str, Any], where: str) -> Settings:
 def of_effort(effort: str) -> dict[str, Any]:
     """What an effort sets; every name that any effort sets, so that it takes the place of another."""
     if effort not in EFFORTS:
-        raise UsageError(f"unknown effort {effort!r}; it must be one of {', '.join(EFFORTS)}")
+        raise UsageError(f"unknown effort {shorten(effort)}; it must be one of {', '.join(EFFORTS)}")
     trees = {name: _read_yaml(name) for name in EFFORTS if name != "default"}
     defaults = flatten(Settings())
     return layered({name: defaults[name] for tree in trees.values() for name, _ in leaves(tree)}, trees.get(effort, {}))
 
 
 def layered(*trees: Mapping[str, Any]) -> dict[str, Any]:
-    """One tree of all settings of some; later ones win."""
+    """The settings of several trees as one; later trees win."""
     return nested({name: value for tree in trees for name, value in leaves(tree)})
 
 
