@@ -191,7 +191,7 @@ def test_a_prediction_is_drawn_inline() -> None:
 
 def test_what_is_left_out_is_drawn_otherwise() -> None:
     sentence = Sentence(("Ann", "in", "<Oslo>"), None, 1)
-    drawn = html(Prediction.settled(sentence, ("B-per", "O", "B-loc"), (0.9, 1.0, 0.3), EntityCalibration(threshold=0.4)))
+    drawn = html(Prediction(sentence, ("B-per", "O", "B-loc"), (0.9, 1.0, 0.3), EntityCalibration(threshold=0.4)).cut())
     assert drawn.count("<mark") == 1
     assert 'title="loc 30%: left out">&lt;Oslo&gt;' in drawn
     assert "loc? 30%" in drawn

@@ -13,7 +13,7 @@ TAGS, SURE = ("B-PER", "I-PER", "O", "B-LOC"), (0.9, 0.7, 0.95, 0.3)
 
 
 def test_entities_below_the_least_are_left_out() -> None:
-    found = Prediction.settled(SENTENCE, TAGS, SURE, EntityCalibration(threshold=0.4))
+    found = Prediction(SENTENCE, TAGS, SURE, EntityCalibration(threshold=0.4)).cut()
     assert found.tags == ("B-PER", "I-PER", "O", "O")
     assert found.confidences == pytest.approx((0.9, 0.7, 0.95, 0.7))  # as sure of O as of not being the tag
     assert [entity.text for entity in found.entities] == ["Anna Bell"]
@@ -27,23 +27,23 @@ def test_entities_below_the_least_are_left_out() -> None:
 
 
 def test_all_are_told_where_nothing_is_asked_for() -> None:
-    found = Prediction.settled(SENTENCE, TAGS, SURE, EntityCalibration())
+    found = Prediction(SENTENCE, TAGS, SURE, EntityCalibration()).cut()
     assert (found.tags, found.left_out) == (TAGS, ())
     assert "left_out" not in found.to_dict()
-    at_the_edge = Prediction.settled(SENTENCE, TAGS, SURE, EntityCalibration(threshold=0.3))
+    at_the_edge = Prediction(SENTENCE, TAGS, SURE, EntityCalibration(threshold=0.3)).cut()
     assert (at_the_edge.tags, at_the_edge.to_dict()["left_out"]) == (TAGS, [])
 
 
 def test_whole_entities_by_their_own_confidence() -> None:
     trust = EntityCalibration(1.0, 0.0, (("PER", -3.0),), threshold=0.25)  # of which type it is counts too
-    found = Prediction.settled(SENTENCE, TAGS, SURE, trust)
+    found = Prediction(SENTENCE, TAGS, SURE, trust).cut()
     assert found.tags == ("O", "O", "O", "B-LOC")
     assert found.left_out[0].text == "Anna Bell"
 
 
 def test_with_what_mc_dropout_says() -> None:
     more = {"mc_confidences": (0.8, 0.6, 0.9, 0.2), "information_gains": (0.1, 0.2, 0.0, 0.5)}
-    found = UncertainPrediction.settled(SENTENCE, TAGS, SURE, EntityCalibration(threshold=0.4), **more)
+    found = UncertainPrediction(SENTENCE, TAGS, SURE, EntityCalibration(threshold=0.4), **more).cut()
     assert isinstance(found, UncertainPrediction)
     assert found.mc_confidences == pytest.approx((0.8, 0.6, 0.9, 0.8))
     record = found.to_dict()

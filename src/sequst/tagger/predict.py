@@ -88,11 +88,14 @@ class Gathered:
 
 
 @torch.inference_mode()
-def label_words(tagger: Tagger, sentences: Sequence[Sentence], probabilities: bool = False) -> WordLabels:
-    """The label of each word, from the window that owns it. With `probabilities`, also those of all labels."""
+def label_words(
+    tagger: Tagger, sentences: Sequence[Sentence], probabilities: bool = False, keep_forward: bool = False
+) -> WordLabels:
+    """The label of each word, from the window that owns it. With `probabilities`, also those of all labels. `keep_forward`: see
+    `Forward`."""
     words = Words(tagger, sentences)
     found = Gathered(len(words))
-    with forward_of(tagger) as forward:
+    with forward_of(tagger, keep_forward) as forward:
 
         def label(item: tuple[Batch, NDArray[np.int64]]) -> tuple[NDArray[np.int64], dict[str, Tensor | None]]:
             batch, places = item
@@ -134,12 +137,15 @@ def sentence_vectors(tagger: Tagger, sentences: Sequence[Sentence]) -> NDArray[n
     return vectors
 
 
-def annotate(tagger: Tagger, sentences: Iterable[Sentence], chunk: int = CHUNK) -> Iterator[Prediction]:
-    """Predictions one by one, in order; holds `chunk` sentences at a time."""
+def annotate(
+    tagger: Tagger, sentences: Iterable[Sentence], chunk: int = CHUNK, keep_forward: bool = False
+) -> Iterator[Prediction]:
+    """Predictions one by one, in order; holds `chunk` sentences at a time. `keep_forward`: see `Forward`."""
     stream = iter(sentences)
     while held := list(itertools.islice(stream, chunk)):
-        found = label_words(tagger, held)
+        found = label_words(tagger, held, keep_forward=keep_forward)
         tags = [tagger.labels[label] for label in found.labels.tolist()]
         confidences = found.confidences.tolist()
         for sentence, (start, end) in zip(held, itertools.pairwise(found.starts.tolist()), strict=True):
-            yield Prediction.settled(sentence, tags[start:end], confidences[start:end], tagger.entity_calibration)
+            own, sure = tuple(tags[start:end]), tuple(confidences[start:end])
+            yield Prediction(sentence, own, sure, tagger.entity_calibration).cut()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -50,23 +49,18 @@ class Prediction:
     left_out: tuple[Entity, ...] = ()
     """Entities below the confidence cut. Their words are tagged O."""
 
-    @classmethod
-    def settled(
-        cls, sentence: Sentence, tags: Sequence[str], confidences: Sequence[float], calibration: EntityCalibration, **more: Any
-    ) -> Self:
-        """What a tagger says that decodes these tags: entities below the least confidence of its calibration are left out.
-        The probability of O is then at most that of not being the tag, which is what stands for it."""
-        found = cls(sentence, tuple(tags), tuple(confidences), calibration, **more)
-        if calibration.threshold <= 0:
-            return found
-        left_out = tuple(entity for entity in found.entities if entity.confidence < calibration.threshold)
+    def cut(self) -> Self:
+        """Without the entities below the threshold of its calibration, which are left out: their words are tagged O. The
+        probability of O is then at most that of not being the tag, which is what stands for it."""
+        threshold = self.entity_calibration.threshold
+        left_out = tuple(entity for entity in self.entities if entity.confidence < threshold) if threshold > 0 else ()
         if not left_out:
-            return found
-        kept, sure = list(tags), list(confidences)
+            return self
+        kept, sure = list(self.tags), list(self.confidences)
         for entity in left_out:
             for word in range(entity.start, entity.end):
                 kept[word], sure[word] = OUTSIDE, 1.0 - sure[word]
-        return replace(found, tags=tuple(kept), confidences=tuple(sure), left_out=left_out)
+        return replace(self, tags=tuple(kept), confidences=tuple(sure), left_out=left_out)
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -192,5 +192,5 @@ class Tagger(nn.Module):
         from sequst.tagger.prediction import as_sentences
 
         sentences, single = as_sentences(inputs)
-        predictions = list(annotate(self, sentences))
+        predictions = list(annotate(self, sentences, keep_forward=True))
         return predictions[0] if single else predictions

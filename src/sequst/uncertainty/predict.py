@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,7 +14,6 @@ from typing import Any, Self
 
 from sequst.corpus.sentence import Sentence
 from sequst.tagger.accel.forward import Forward
-from sequst.tagger.entity_calibration import EntityCalibration
 from sequst.tagger.precision import as_in_this_thread
 from sequst.tagger.prediction import CHUNK, Prediction
 from sequst.tagger.tagger import Tagger
@@ -31,12 +30,9 @@ class UncertainPrediction(Prediction):
     mc_confidences: tuple[float, ...] = ()
     information_gains: tuple[float, ...] = ()
 
-    @classmethod
-    def settled(
-        cls, sentence: Sentence, tags: Sequence[str], confidences: Sequence[float], calibration: EntityCalibration, **more: Any
-    ) -> Self:
+    def cut(self) -> Self:
         """Of words whose entity is left out the passes too are as sure of O as of not being the tag."""
-        found = super().settled(sentence, tags, confidences, calibration, **more)
+        found = super().cut()
         left_out = {word for entity in found.left_out for word in range(entity.start, entity.end)}
         means = (1.0 - mean if word in left_out else mean for word, mean in enumerate(found.mc_confidences))
         return replace(found, mc_confidences=tuple(means)) if left_out else found
@@ -115,6 +111,7 @@ def _predictions(tagger: Tagger, sentences: list[Sentence], beliefs: Beliefs) ->
     for sentence, (start, end) in zip(sentences, itertools.pairwise(beliefs.starts.tolist()), strict=True):
         words = slice(start, end)
         plain, mean, gain = (tuple(values[words]) for values in numbers)
-        yield UncertainPrediction.settled(
-            sentence, tags[words], plain, tagger.entity_calibration, mc_confidences=mean, information_gains=gain
+        found = UncertainPrediction(
+            sentence, tuple(tags[words]), plain, tagger.entity_calibration, mc_confidences=mean, information_gains=gain
         )
+        yield found.cut()

@@ -88,7 +88,7 @@ class OnnxTagger:
         while held := list(itertools.islice(stream, chunk)):
             for sentence, labels, confidences in zip(held, *self._label(held), strict=True):
                 tags = [self.labels[label] for label in labels]
-                yield Prediction.settled(sentence, tags, confidences.tolist(), self.entity_calibration)
+                yield Prediction(sentence, tuple(tags), tuple(confidences.tolist()), self.entity_calibration).cut()
 
     def _label(self, sentences: Sequence[Sentence]) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float32]]]:
         """For each sentence the labels of its words and their probabilities, each from the window that owns the word."""

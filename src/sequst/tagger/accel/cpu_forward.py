@@ -62,6 +62,7 @@ class Begun(NamedTuple):
     first: int  # which layer is next
     bias: Tensor | None  # what is added to the attention scores, (B or 1, heads or 1, L or 1, L)
     speakers: Tensor  # which of the B x L sub-words speak for a word
+    there: Tensor | None  # which of them are no padding; None where all are
     words: Tensor  # (B, W) where they are among the words
 
 
@@ -102,12 +103,13 @@ class CpuForward:
         """With `last_layers`, those before them are done."""
         states = self._known.embeddings(batch.input_ids)
         mask = batch.attention_mask
-        bias = None if bool(mask.all()) else torch.where(mask.bool(), 0.0, torch.finfo(states.dtype).min)[:, None, None, :]
+        there = None if bool(mask.all()) else mask.flatten().nonzero().flatten()
+        bias = None if there is None else torch.where(mask.bool(), 0.0, torch.finfo(states.dtype).min)[:, None, None, :]
         places = self._known.position_bias(states.shape[1], states.device)  # (heads, L, L)
         if places is not None:
             bias = places.unsqueeze(0) if bias is None else places + bias
         speakers = (batch.heads + torch.arange(len(mask), device=mask.device).unsqueeze(1) * mask.shape[1])[batch.word_mask]
-        begun = Begun(states, 0, bias, speakers, batch.word_mask)
+        begun = Begun(states, 0, bias, speakers, there, batch.word_mask)
         first = len(self._layers) - last_layers if last_layers else 0
         return begun._replace(states=self._through(begun, first, None).view(states.shape), first=first) if first else begun
 
@@ -121,15 +123,21 @@ class CpuForward:
         return found
 
     def _through(self, begun: Begun, end: int, masks: Masks | None) -> Tensor:
-        """(B x L, H): the states before the layer `end`, or, behind the last, those that speak for a word."""
+        """(B x L, H): the states before the layer `end`, or, behind the last, those that speak for a word. Without masks only
+        attention sees padding."""
         rows, length, width = begun.states.shape
         count = rows * length
         # of many passes over a batch each has as many rows
         filled = masks is None and self._layers[0][1][0].packed is not None
-        heads, states = self._known.heads, begun.states.reshape(count, width)
+        heads, states, speakers = self._known.heads, begun.states.reshape(count, width), begun.speakers
+        there = begun.there if masks is None else None
+        if there is not None:
+            states, speakers = states[there], torch.searchsorted(there, speakers)
+        some = len(states)
         states = _filled(states) if filled else states
         for layer, (query_key_value, output, up, down) in self._layers[begun.first : end]:
-            parts = query_key_value(states)[:count].view(rows, length, 3, heads, -1).permute(2, 0, 3, 1, 4)
+            found = _spread(query_key_value(states)[:some], there, count)
+            parts = found.view(rows, length, 3, heads, -1).permute(2, 0, 3, 1, 4)
             parts = states.new_empty(parts.shape).copy_(parts)
             query, key, value = parts.view(3, rows * heads, length, -1)  # (B x heads, L, size)
             weights = torch.bmm(query, key.transpose(1, 2))
@@ -140,13 +148,20 @@ class CpuForward:
                 weights = masks.drop(weights, layer.attention_dropout.p)
             seen = torch.bmm(weights, value).view(rows, heads, length, -1).transpose(1, 2).reshape(count, width)
             if layer is self._known.layers[-1]:  # once attention has seen the others, nobody looks at them
-                seen, states, count = seen[begun.speakers], states[begun.speakers], len(begun.speakers)
+                seen, states, some, there = seen[begun.speakers], states[speakers], len(speakers), None
                 states = _filled(states) if filled else states
+            elif there is not None:
+                seen = seen[there]
             seen = _filled(seen) if filled else seen
             states = layer.first_norm(_added(output(seen), states, masks, layer.first_dropout))
             inner = up(states) if self._known.gelu else layer.activation(up(states))
             states = layer.second_norm(_added(down(inner), states, masks, layer.second_dropout))
-        return states[:count]
+        return _spread(states[:some], there, count)
+
+
+def _spread(states: Tensor, places: Tensor | None, count: int) -> Tensor:
+    """(count, ...): each of the states at its place, 0 elsewhere."""
+    return states if places is None else states.new_zeros(count, *states.shape[1:]).index_copy_(0, places, states)
 
 
 def _filled(states: Tensor) -> Tensor:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
 class Forward:
     """Batches through a tagger in evaluation mode, without gradients."""
 
-    def __init__(self, tagger: Tagger) -> None:
-        self._tagger = tagger
+    def __init__(self, tagger: Tagger, keep: bool = False) -> None:
+        """With `keep` what is made of the weights is there for the next forward of this tagger, as long as they stay as they
+        are: for few sentences again and again, it takes longer to make than they do. A change through `.data` goes unseen."""
+        self._tagger, self.kept = tagger, keep
         known = None if tagger.training else Layers.of(tagger.encoder)
         self.cpu: CpuForward | None = None
         self.varlen: VarlenForward | None = None
@@ -33,7 +36,7 @@ class Forward:
 
             self.varlen = VarlenForward.of(known)
         elif known is not None and (dtype := _dtype_of_products()) is not None:
-            self.cpu = CpuForward(known, dtype)
+            self.cpu = _kept(tagger, known, dtype) if keep else CpuForward(known, dtype)
 
     @property
     def token_budget(self) -> int:
@@ -61,6 +64,20 @@ class Forward:
         return head.decode(head.scores(self.hidden(batch)), batch.rows)
 
 
+_State = tuple[Any, ...]
+_forwards: weakref.WeakKeyDictionary[Tagger, dict[torch.dtype, tuple[_State, CpuForward]]] = weakref.WeakKeyDictionary()
+
+
+def _kept(tagger: Tagger, known: Layers, dtype: torch.dtype) -> CpuForward:
+    """The forward of weights as they are now."""
+    state = tuple((weight.data_ptr(), weight._version) for weight in tagger.encoder.parameters())
+    forwards = _forwards.setdefault(tagger, {})
+    if dtype not in forwards or forwards[dtype][0] != state:
+        forwards[dtype] = state, CpuForward(known, dtype)
+        forwards[dtype][1].lay_out()
+    return forwards[dtype][1]
+
+
 def _dtype_of_products() -> torch.dtype | None:
     """On the CPU, in this thread; none for a precision that it has no instructions for, which torch's own forward emulates."""
     if not torch.is_autocast_enabled("cpu"):
@@ -70,11 +87,11 @@ def _dtype_of_products() -> torch.dtype | None:
 
 
 @contextlib.contextmanager
-def forward_of(tagger: Tagger) -> Iterator[Forward]:
-    """Context with the tagger in evaluation mode."""
+def forward_of(tagger: Tagger, keep: bool = False) -> Iterator[Forward]:
+    """Context with the tagger in evaluation mode. `keep`: see `Forward`."""
     was_training = tagger.training
     tagger.eval()
     try:
-        yield Forward(tagger)
+        yield Forward(tagger, keep)
     finally:
         tagger.train(was_training)

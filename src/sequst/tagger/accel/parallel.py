@@ -47,6 +47,7 @@ def on_all_cores(tagger: Tagger, forward: Forward, work: Callable[[T], R], items
 
     if len(first) > 1:
         forward.cpu.lay_out()
+    if len(first) > 1 or forward.kept:
         _keep_heaps()
     if len(first) < 2 or cores < 2:
         yield from map(alone, rest)
