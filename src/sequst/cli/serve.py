@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sequst.cli.console import note
+from sequst.cli.options import Device, MinConfidence, Model, Precision
+from sequst.extras import needed
+
+
+def serve(
+    model: Model,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on. Any but this machine's own needs --token-file.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 = any that is free.", min=0, max=65535)] = 8000,
+    token_file: Annotated[
+        str | None, typer.Option(help="File with a token on each line; requests need one of them.", metavar="FILE")
+    ] = None,
+    max_batch_words: Annotated[int, typer.Option(help="Words that are computed at once.", min=1)] = 256,
+    max_wait_ms: Annotated[float, typer.Option(help="Longest time to wait for requests that share a batch.", min=0)] = 5.0,
+    queue: Annotated[int, typer.Option(help="Requests that may wait; more are answered with 503.", min=1)] = 256,
+    max_body_mb: Annotated[float, typer.Option(help="Size of a request; a larger one is answered with 413.", min=0.001)] = 10.0,
+    timeout: Annotated[float, typer.Option(help="Seconds for a request to arrive, and to be answered.", min=0.1)] = 30.0,
+    device: Device = "auto",
+    precision: Precision = "fp32",
+    min_confidence: MinConfidence = None,
+) -> None:
+    """Answer requests over HTTP: POST /v1/predict, POST /v1/stream; /docs describes all.
+
+    \b
+    Example:
+      sequst serve run/model
+      curl -s localhost:8000/v1/predict --json '{"texts": ["Can Sydney conduct in Verona?"]}'
+    """
+    from sequst.integrations.annotator import require_annotator
+
+    require_annotator(model, device, precision)
+    for module in ("fastapi", "fastapi_offline", "uvicorn", "httptools", "prometheus_client"):
+        needed(module, "serve")
+
+    from sequst.service.model import ServedModel
+    from sequst.service.server import serve as run
+    from sequst.service.service import Limits
+
+    def load() -> ServedModel:
+        return ServedModel.load(model, device, precision, min_confidence)
+
+    def ready(address: str) -> None:
+        note(f"serving {model} at {address}; try it at {address}/docs; Ctrl-C stops it")
+
+    run(load, host, port, token_file, Limits(max_batch_words, max_wait_ms, queue, max_body_mb, timeout), ready)

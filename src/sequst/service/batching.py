@@ -1,0 +1,171 @@
+"""Sentences of all requests, computed together.
+
+A lane is a thread that computes one batch at a time. Whenever one is free it takes the requests that have waited longest, up to
+its share of the words. A request that is larger goes on at the end of the queue: a small one waits for one batch of it at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+from sequst.corpus.sentence import Sentence
+from sequst.service.model import ServedModel
+from sequst.tagger.prediction import Prediction
+
+
+class Busy(Exception):
+    """The queue is full."""
+
+
+class Watcher(Protocol):
+    """Is told of every batch: its requests, sentences and words."""
+
+    def batch(self, requests: int, sentences: int, words: int) -> None: ...
+
+
+class Job:
+    """The sentences of a request; `done` gets their predictions, in order, without a confidence cut."""
+
+    def __init__(self, sentences: Sequence[Sentence], uncertainty: bool, model: ServedModel) -> None:
+        self.sentences, self.uncertainty, self.model = sentences, uncertainty, model
+        self.done: asyncio.Future[list[Prediction]] = asyncio.get_running_loop().create_future()
+        self.asked = asyncio.get_running_loop().time()
+        self.taken = 0
+        """How many sentences batches have taken."""
+        self.words = sum(map(len, sentences))
+        """Words of the others."""
+        self._found: dict[int, list[Prediction]] = {}
+
+    def take(self, most: int) -> Piece:
+        """The next sentences, of so many words or a sentence more; with uncertainty all, for dropout depends on the batch."""
+        start, words = self.taken, 0
+        while self.taken < len(self.sentences) and (self.uncertainty or words < most):
+            words += len(self.sentences[self.taken])
+            self.taken += 1
+        self.words -= words
+        return Piece(self, start, self.sentences[start : self.taken], words)
+
+    def answer(self, start: int, predictions: list[Prediction]) -> None:
+        self._found[start] = predictions
+        if sum(map(len, self._found.values())) == len(self.sentences) and not self.done.done():
+            self.done.set_result([each for _, some in sorted(self._found.items()) for each in some])
+
+    def fail(self, error: Exception) -> None:
+        if not self.done.done():
+            self.done.set_exception(error)
+
+
+class Piece:
+    """Sentences of a job that are in one batch."""
+
+    def __init__(self, job: Job, start: int, sentences: Sequence[Sentence], words: int) -> None:
+        self.job, self.start, self.sentences, self.words = job, start, sentences, words
+
+
+class Batcher:
+    """Belongs to one event loop. `model` may be replaced at any time; a request is answered by one model."""
+
+    def __init__(self, model: ServedModel, max_words: int, max_wait: float, most_waiting: int, watcher: Watcher) -> None:
+        self.model = model
+        self._max_words, self._max_wait, self._most_waiting, self._watcher = max_words, max_wait, most_waiting, watcher
+        self._queue: deque[Job] = deque()
+        self._running = self._expected = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._threads = ThreadPoolExecutor(thread_name_prefix="lane")
+
+    @property
+    def waiting(self) -> int:
+        """Requests in the queue."""
+        return len(self._queue)
+
+    async def predict(self, sentences: Sequence[Sentence], uncertainty: bool = False) -> list[Prediction]:
+        """Predictions without a confidence cut. One that is cancelled leaves the queue."""
+        if not sentences:
+            return []
+        if len(self._queue) >= self._most_waiting:
+            raise Busy
+        job = Job(sentences, uncertainty, self.model)
+        self._queue.append(job)
+        self._dispatch()
+        try:
+            return await job.done
+        finally:
+            if job.taken < len(sentences):
+                self._queue = deque(each for each in self._queue if each is not job)
+
+    def _dispatch(self) -> None:
+        """Give batches to the lanes that are free."""
+        while self._queue and self._running < self.model.lanes:
+            if (wait := self._worth_waiting()) > 0:
+                if self._timer is None:
+                    self._timer = asyncio.get_running_loop().call_later(wait, self._waited)
+                return
+            batch = self._next_batch()
+            alone = not self._running and not self._queue
+            self._running += 1
+            self._expected = len(batch)
+            task = asyncio.get_running_loop().create_task(self._compute(batch, alone))
+            task.add_done_callback(lambda task: task.result())  # a fault of ours is not to be silent
+
+    def _waited(self) -> None:
+        self._timer = None
+        self._dispatch()
+
+    def _worth_waiting(self) -> float:
+        """Seconds to wait for company: until as many requests are there as came together last. A lone client waits for none."""
+        if len(self._queue) >= self._expected:
+            return 0.0
+        return self._queue[0].asked + self._max_wait - asyncio.get_running_loop().time()
+
+    def _next_batch(self) -> list[Piece]:
+        share = -(-sum(job.words for job in self._queue) // (self.model.lanes - self._running))
+        most = max(1, min(self._max_words, share))
+        batch: list[Piece] = []
+        unfinished: list[Job] = []
+        while self._queue and most > 0:
+            job = self._queue[0]
+            if batch and (job.uncertainty or job.model is not batch[0].job.model):
+                break
+            self._queue.popleft()
+            piece = job.take(most)
+            batch.append(piece)
+            if job.taken < len(job.sentences):
+                unfinished.append(job)
+            most = 0 if job.uncertainty else most - piece.words
+        self._queue.extend(unfinished)
+        return batch
+
+    async def _compute(self, batch: list[Piece], alone: bool) -> None:
+        try:
+            self._watcher.batch(len(batch), sum(len(piece.sentences) for piece in batch), sum(piece.words for piece in batch))
+            await self._answer(batch, alone)
+        finally:
+            self._running -= 1
+            self._dispatch()
+
+    async def _answer(self, batch: list[Piece], alone: bool) -> None:
+        """Of a batch that fails every piece is computed for itself: a request does not fail for another's sake."""
+        first = batch[0].job
+        sentences = [sentence for piece in batch for sentence in piece.sentences]
+        annotate = first.model.annotate_with_uncertainty if first.uncertainty else first.model.annotate
+        assert annotate is not None
+        try:
+            found = await asyncio.get_running_loop().run_in_executor(self._threads, annotate, sentences, alone)
+        except Exception as error:
+            if len(batch) == 1:
+                first.fail(error)
+                return
+            for piece in batch:
+                await self._answer([piece], alone)
+            return
+        at = 0
+        for piece in batch:
+            piece.job.answer(piece.start, found[at : at + len(piece.sentences)])
+            at += len(piece.sentences)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
