@@ -33,9 +33,11 @@ _PLACES = {
     "train": "sequst.api",
     "resume": "sequst.api",
     "find_suspects": "sequst.annotation.suspects",
+    "Client": "sequst.service.client",
 }
 
 __all__ = [
+    "Client",
     "Entity",
     "Evaluation",
     "Labeler",
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
     from sequst.evaluation.evaluate import Evaluation, evaluate
     from sequst.integrations.hub import push_to_hub
     from sequst.integrations.labeler import Labeler
+    from sequst.service.client import Client
     from sequst.tagger.prediction import Entity, Prediction
     from sequst.tagger.tagger import Tagger
     from sequst.training.configure import load_settings

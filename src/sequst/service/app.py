@@ -236,17 +236,23 @@ def _answer_of(asked: PredictRequest, predictions: Sequence[Prediction]) -> str:
 
 async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
     """The result of the work, which is cancelled when the client hangs up."""
-    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(request))
+    working = asyncio.current_task()
+    gone = False
+
+    async def watch() -> None:
+        nonlocal gone
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        gone = True
+        if working is not None:
+            working.cancel()
+
+    watching = asyncio.get_running_loop().create_task(watch())
     try:
-        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise Gone
-        return working.result()
+        return await work
+    except asyncio.CancelledError:
+        if gone:
+            raise Gone from None
+        raise
     finally:
-        working.cancel()
-        leaving.cancel()
-
-
-async def _left(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+        watching.cancel()

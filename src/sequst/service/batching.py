@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
@@ -67,15 +67,22 @@ class Piece:
 
 
 class Batcher:
-    """Belongs to one event loop. `model` may be replaced at any time; a request is answered by one model."""
+    """Belongs to one event loop. The model may be replaced at any time; a request is answered by one model."""
 
-    def __init__(self, model: ServedModel, max_words: int, max_wait: float, most_waiting: int, watcher: Watcher) -> None:
-        self.model = model
+    def __init__(
+        self, load: Callable[[], ServedModel], max_words: int, max_wait: float, most_waiting: int, watcher: Watcher
+    ) -> None:
+        self._load = load
         self._max_words, self._max_wait, self._most_waiting, self._watcher = max_words, max_wait, most_waiting, watcher
         self._queue: deque[Job] = deque()
         self._running = self._expected = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._threads = ThreadPoolExecutor(thread_name_prefix="lane")
+        self._lanes = ThreadPoolExecutor(thread_name_prefix="lane")
+        # OpenMP lets the helpers of a thread wait without sleep only as long as there are no more of all threads than cores.
+        # So one thread alone computes with all of them, and loads models, which computes too.
+        self._wide = ThreadPoolExecutor(1, thread_name_prefix="wide")
+        self._wide_is_free = True
+        self.model = self._wide.submit(load).result()
 
     @property
     def waiting(self) -> int:
@@ -105,10 +112,11 @@ class Batcher:
                     self._timer = asyncio.get_running_loop().call_later(wait, self._waited)
                 return
             batch = self._next_batch()
-            alone = not self._running and not self._queue
-            self._running += 1
+            alone = not self._running and not self._queue and self._wide_is_free
+            lanes = self.model.lanes if alone else 1  # threads that share a product wait long for one that has no core
+            self._running += lanes
             self._expected = len(batch)
-            task = asyncio.get_running_loop().create_task(self._compute(batch, alone))
+            task = asyncio.get_running_loop().create_task(self._compute(batch, lanes, alone))
             task.add_done_callback(lambda task: task.result())  # a fault of ours is not to be silent
 
     def _waited(self) -> None:
@@ -139,12 +147,12 @@ class Batcher:
         self._queue.extend(unfinished)
         return batch
 
-    async def _compute(self, batch: list[Piece], alone: bool) -> None:
+    async def _compute(self, batch: list[Piece], lanes: int, alone: bool) -> None:
         try:
             self._watcher.batch(len(batch), sum(len(piece.sentences) for piece in batch), sum(piece.words for piece in batch))
             await self._answer(batch, alone)
         finally:
-            self._running -= 1
+            self._running -= lanes
             self._dispatch()
 
     async def _answer(self, batch: list[Piece], alone: bool) -> None:
@@ -154,7 +162,8 @@ class Batcher:
         annotate = first.model.annotate_with_uncertainty if first.uncertainty else first.model.annotate
         assert annotate is not None
         try:
-            found = await asyncio.get_running_loop().run_in_executor(self._threads, annotate, sentences, alone)
+            threads = self._wide if alone else self._lanes
+            found = await asyncio.get_running_loop().run_in_executor(threads, annotate, sentences, alone)
         except Exception as error:
             if len(batch) == 1:
                 first.fail(error)
@@ -167,5 +176,14 @@ class Batcher:
             piece.job.answer(piece.start, found[at : at + len(piece.sentences)])
             at += len(piece.sentences)
 
+    async def reload(self) -> None:
+        """Load the model again, beside the old one, which stays where that fails."""
+        self._wide_is_free = False
+        try:
+            self.model = await asyncio.get_running_loop().run_in_executor(self._wide, self._load)
+        finally:
+            self._wide_is_free = True
+
     def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._lanes, self._wide):
+            threads.shutdown(wait=False, cancel_futures=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import ipaddress
 import logging
 import os
@@ -45,6 +46,8 @@ def serve(
         hosts = None if tokens else {"localhost", "127.0.0.1", "::1", host.lower()}
         app = guarded(build_app(service), service, hosts)
         _raise_file_limit()
+        gc.collect()
+        gc.freeze()  # what is there stays, so that no collection looks at it
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # else every broken request is a line
         config = uvicorn.Config(
             app, http=_Protocol, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,

@@ -38,10 +38,10 @@ class Service:
 
     def __init__(self, load: Callable[[], ServedModel], tokens: Tokens, limits: Limits) -> None:
         self.metrics, self.tokens, self.limits = Metrics(), tokens, limits
-        self.batcher = Batcher(load(), limits.batch_words, limits.wait_ms / 1000, limits.queue, self.metrics)
+        self.batcher = Batcher(load, limits.batch_words, limits.wait_ms / 1000, limits.queue, self.metrics)
         self.metrics.watch_queue(lambda: self.batcher.waiting)
         self.stopping = False
-        self._load, self._loading = load, asyncio.Lock()
+        self._loading = asyncio.Lock()
 
     @property
     def model(self) -> ServedModel:
@@ -68,12 +68,11 @@ class Service:
             raise SequstError("a model is being loaded already")
         async with self._loading:
             try:
-                model = await asyncio.to_thread(self._load)
                 self.tokens.read()
+                await self.batcher.reload()
             except Exception as error:
                 self.metrics.reload(False)
                 log.error("the old model stays: %s", error)
                 raise
-            self.batcher.model = model
             self.metrics.reload(True)
             log.info("the model was loaded again and answers from now on")

@@ -45,9 +45,11 @@ class Words:
     def __len__(self) -> int:
         return int(self.starts[-1])
 
-    def batches(self, max_tokens: int, chunk: int | None = None) -> Iterator[tuple[Batch, NDArray[np.int64]]]:
+    def batches(
+        self, max_tokens: int, chunk: int | None = None, max_padded: int | None = None
+    ) -> Iterator[tuple[Batch, NDArray[np.int64]]]:
         """(batch, the place among all words of each word that it owns, in the order of `batch.owned`), sorted by length among
-        `chunk` sentences, or all."""
+        `chunk` sentences, or all. `max_padded`: see `plan`."""
         for begin in range(0, len(self._sentences), chunk or max(1, len(self._sentences))):
             some = self._sentences[begin : begin + chunk] if chunk else self._sentences
             windows = self._tagger.splitter.windows([sentence.words for sentence in some])
@@ -55,7 +57,7 @@ class Words:
             counts = self._tagger.head.capitals is not None
             written = [ways_of(sentence.words) for sentence in some] if counts else None
             firsts = np.array([self.starts[begin + window.sentence] + window.first for window in windows], dtype=np.int64)
-            for rows in plan(lengths, max_rows=len(lengths) or 1, max_tokens=max_tokens):
+            for rows in plan(lengths, max_rows=len(lengths) or 1, max_tokens=max_tokens, max_padded=max_padded):
                 batch = collate(windows, rows, self._tagger.pad_id, written=written)
                 owned = batch.owned.numpy()
                 places = (firsts[rows, None] + np.arange(owned.shape[1]))[owned]
@@ -106,7 +108,8 @@ def label_words(
                 "probabilities": batch.owned_of(decoded.log_probs).exp().float() if probabilities else None,
             }
 
-        for places, values in on_all_cores(tagger, forward, label, words.batches(forward.token_budget, forward.chunk)):
+        batches = words.batches(forward.token_budget, forward.chunk, forward.padded_budget)
+        for places, values in on_all_cores(tagger, forward, label, batches):
             found.add(places, values)
     nothing: dict[str, NDArray[Any]] = {"labels": np.zeros(0, dtype=np.int64), "confidences": np.zeros(0, dtype=np.float32)}
     if probabilities:
@@ -131,7 +134,8 @@ def sentence_vectors(tagger: Tagger, sentences: Sequence[Sentence]) -> NDArray[n
             batch, places = item
             return places, batch.owned_of(forward.hidden(batch)).double()
 
-        for places, found in on_all_cores(tagger, forward, states, words.batches(forward.token_budget, forward.chunk)):
+        batches = words.batches(forward.token_budget, forward.chunk, forward.padded_budget)
+        for places, found in on_all_cores(tagger, forward, states, batches):
             np.add.at(sums, owner[places], found.cpu().numpy())
     vectors: NDArray[np.float64] = sums / np.maximum(lengths, 1)[:, None]
     return vectors

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from sequst.tagger.accel.varlen_forward import VarlenForward
 
 
+_PADDING = 4
+"""How often the padding of a CPU's batch, which only attention sees, may be as much as its sub-words."""
+
+
 class Forward:
     """Batches through a tagger in evaluation mode, without gradients."""
 
@@ -28,15 +32,19 @@ class Forward:
         """With `keep` what is made of the weights is there for the next forward of this tagger, as long as they stay as they
         are: for few sentences again and again, it takes longer to make than they do. A change through `.data` goes unseen."""
         self._tagger, self.kept = tagger, keep
-        known = None if tagger.training else Layers.of(tagger.encoder)
         self.cpu: CpuForward | None = None
         self.varlen: VarlenForward | None = None
+        dtype = _dtype_of_products() if tagger.device.type == "cpu" else None
+        if keep and dtype is not None:
+            self.cpu = _kept(tagger, dtype)
+            return
+        known = None if tagger.training else Layers.of(tagger.encoder)
         if known is not None and tagger.device.type != "cpu":
             from sequst.tagger.accel.varlen_forward import VarlenForward
 
             self.varlen = VarlenForward.of(known)
-        elif known is not None and (dtype := _dtype_of_products()) is not None:
-            self.cpu = _kept(tagger, known, dtype) if keep else CpuForward(known, dtype)
+        elif known is not None and dtype is not None:
+            self.cpu = CpuForward(known, dtype)
 
     @property
     def token_budget(self) -> int:
@@ -44,6 +52,11 @@ class Forward:
         if self._tagger.device.type != "cpu":
             return 16384 if self.varlen is not None else 65536
         return self.cpu.token_budget if self.cpu is not None else 1024
+
+    @property
+    def padded_budget(self) -> int:
+        """Sub-words and padding in a batch."""
+        return self.token_budget * (_PADDING if self.cpu is not None else 1)
 
     @property
     def chunk(self) -> int | None:
@@ -65,16 +78,18 @@ class Forward:
 
 
 _State = tuple[Any, ...]
-_forwards: weakref.WeakKeyDictionary[Tagger, dict[torch.dtype, tuple[_State, CpuForward]]] = weakref.WeakKeyDictionary()
+_forwards: weakref.WeakKeyDictionary[Tagger, dict[torch.dtype, tuple[_State, CpuForward | None]]] = weakref.WeakKeyDictionary()
 
 
-def _kept(tagger: Tagger, known: Layers, dtype: torch.dtype) -> CpuForward:
-    """The forward of weights as they are now."""
+def _kept(tagger: Tagger, dtype: torch.dtype) -> CpuForward | None:
+    """The forward of weights as they are now; None for an encoder that has none."""
     state = tuple((weight.data_ptr(), weight._version) for weight in tagger.encoder.parameters())
     forwards = _forwards.setdefault(tagger, {})
     if dtype not in forwards or forwards[dtype][0] != state:
-        forwards[dtype] = state, CpuForward(known, dtype)
-        forwards[dtype][1].lay_out()
+        known = Layers.of(tagger.encoder)
+        forwards[dtype] = state, None if known is None else CpuForward(known, dtype)
+        if (made := forwards[dtype][1]) is not None:
+            made.lay_out()
     return forwards[dtype][1]
 
 
@@ -89,9 +104,11 @@ def _dtype_of_products() -> torch.dtype | None:
 @contextlib.contextmanager
 def forward_of(tagger: Tagger, keep: bool = False) -> Iterator[Forward]:
     """Context with the tagger in evaluation mode. `keep`: see `Forward`."""
-    was_training = tagger.training
+    if not tagger.training:  # all of it, but for who is in between: there is a lot of it to be told
+        yield Forward(tagger, keep)
+        return
     tagger.eval()
     try:
         yield Forward(tagger, keep)
     finally:
-        tagger.train(was_training)
+        tagger.train()
