@@ -1,12 +1,17 @@
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sequst.cli.console import note
 from sequst.cli.options import Device, MinConfidence, Model, Precision
 from sequst.extras import needed
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from sequst.service.service import Service
 
 
 def serve(
@@ -23,6 +28,10 @@ def serve(
     queue: Annotated[int, typer.Option(help="Requests that may wait; more are answered with 503.", min=1)] = 256,
     max_body_mb: Annotated[float, typer.Option(help="Size of a request; a larger one is answered with 413.", min=0.001)] = 10.0,
     timeout: Annotated[float, typer.Option(help="Seconds for a request to arrive, and to be answered.", min=0.1)] = 30.0,
+    label_studio: Annotated[bool, typer.Option("--label-studio", help="Also be an ML backend of Label Studio.")] = False,
+    labels: Annotated[
+        str, typer.Option(help="Folder for the labels that people submit in Label Studio.", metavar="DIR")
+    ] = "labels",
     device: Device = "auto",
     precision: Precision = "fp32",
     min_confidence: MinConfidence = None,
@@ -47,7 +56,17 @@ def serve(
     def load() -> ServedModel:
         return ServedModel.load(model, device, precision, min_confidence)
 
+    def add(app: FastAPI, service: Service) -> None:
+        if label_studio:
+            from sequst.service.collected import Collected
+            from sequst.service.labelstudio import add_label_studio
+
+            add_label_studio(app, service, Collected(labels))
+
     def ready(address: str) -> None:
         note(f"serving {model} at {address}; try it at {address}/docs; Ctrl-C stops it")
+        if label_studio:
+            note(f"in Label Studio: Settings > Model > Connect Model, {address}; a labelling interface: {address}/interface")
+            note(f"what people submit goes to {labels}")
 
-    run(load, host, port, token_file, Limits(max_batch_words, max_wait_ms, queue, max_body_mb, timeout), ready)
+    run(load, host, port, token_file, Limits(max_batch_words, max_wait_ms, queue, max_body_mb, timeout), ready, add)

@@ -176,7 +176,7 @@ async def _by_status(request: Request, error: Exception) -> Response:
 
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return Response(error_body(_first(error.errors())), 422, media_type="application/json")
+    return Response(error_body(first_problem(error.errors())), 422, media_type="application/json")
 
 
 async def _by_kind(request: Request, error: Exception) -> Response:
@@ -202,7 +202,7 @@ def _parsed(body: bytes) -> tuple[PredictRequest, list[Sentence]]:
     try:
         asked = PredictRequest.model_validate_json(body)
     except ValidationError as error:
-        raise UsageError(_first(error.errors(include_url=False, include_context=False, include_input=False))) from None
+        raise UsageError(first_problem(error.errors(include_url=False, include_context=False, include_input=False))) from None
     what, inputs = (
         ("sentences", [tuple(words) for words in asked.sentences or ()]) if asked.texts is None else ("texts", asked.texts)
     )
@@ -218,7 +218,7 @@ def _parsed(body: bytes) -> tuple[PredictRequest, list[Sentence]]:
     return asked, sentences
 
 
-def _first(problems: Sequence[Any]) -> str:
+def first_problem(problems: Sequence[Any]) -> str:
     """The place and the message of the first problem that pydantic found."""
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in problems[0]["loc"]).lstrip(".")
     return f"{shorten(place, 100)}: {problems[0]['msg']}" if place else problems[0]["msg"]

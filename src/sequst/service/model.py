@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -33,6 +34,8 @@ class ServedModel:
     types: Sequence[str]
     calibration: EntityCalibration
     facts: Mapping[str, Any]
+    version: str
+    """Of these files: another model in the folder has another."""
     lanes: int
     """How many batches may be computed at the same time."""
     annotate: Annotate
@@ -54,6 +57,7 @@ class ServedModel:
             **self.facts,
             "entity_calibration": self.calibration.to_dict(),
             "uncertainty": self.annotate_with_uncertainty is not None,
+            "model_version": self.version,
             "version": __version__,
         }
 
@@ -71,13 +75,26 @@ def _facts_of(folder: Path) -> dict[str, Any]:
     return facts
 
 
+def _version_of(folder: Path) -> str:
+    files = sorted((each.name, each.stat().st_size, each.stat().st_mtime_ns) for each in folder.iterdir() if each.is_file())
+    return f"sequst-{hashlib.sha256(repr(files).encode()).hexdigest()[:8]}"
+
+
 def _load_export(folder: Path, device: str, precision: str, min_confidence: float | None) -> ServedModel:
     from sequst.integrations.onnx.tagger import OnnxTagger
 
     tagger = OnnxTagger.load(folder)
     calibration = tagger.entity_calibration.asked_for(False, min_confidence)
     tagger.entity_calibration = calibration._replace(threshold=0.0)
-    return ServedModel(tagger.types, calibration, _facts_of(folder), 1, lambda some, alone: list(tagger.annotate(some)), None)
+    return ServedModel(
+        tagger.types,
+        calibration,
+        _facts_of(folder),
+        _version_of(folder),
+        1,
+        lambda some, alone: list(tagger.annotate(some)),
+        None,
+    )
 
 
 def _load_tagger(folder: Path, device: str, precision: str, min_confidence: float | None) -> ServedModel:
@@ -107,4 +124,4 @@ def _load_tagger(folder: Path, device: str, precision: str, min_confidence: floa
         with in_precision(tagger.device, precision):
             return list(annotate_with_uncertainty(tagger, sentences))
 
-    return ServedModel(tagger.types, calibration, _facts_of(folder), lanes, plain, uncertain)
+    return ServedModel(tagger.types, calibration, _facts_of(folder), _version_of(folder), lanes, plain, uncertain)

@@ -80,7 +80,8 @@ class PredictAnswer(BaseModel):
 class ModelAnswer(BaseModel):
     model_config = ConfigDict(extra="allow")
     types: list[str]
-    version: str
+    version: Annotated[str, Field(description="Of sequst.")]
+    model_version: Annotated[str, Field(description="Of the files of the model.")]
     uncertainty: Annotated[bool, Field(description="Whether requests may ask for it.")]
     entity_calibration: dict[str, Any]
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sequst.errors import SequstError, UsageError
@@ -32,9 +33,15 @@ _MOST_FILES = 65_536
 
 
 def serve(
-    load: Callable[[], ServedModel], host: str, port: int, token_file: str | None, limits: Limits, ready: Callable[[str], None]
+    load: Callable[[], ServedModel],
+    host: str,
+    port: int,
+    token_file: str | None,
+    limits: Limits,
+    ready: Callable[[str], None],
+    add: Callable[[FastAPI, Service], None] = lambda app, service: None,
 ) -> None:
-    """Serve until a signal ends it. `ready` is called with the address when requests are taken."""
+    """Serve until a signal ends it. `ready` is called with the address when requests are taken; `add` adds routes."""
     tokens = Tokens(token_file)
     if not tokens and not _is_loopback(host):
         raise UsageError(
@@ -44,7 +51,9 @@ def serve(
     with _bound(host, port) as listener:
         service = Service(load, tokens, limits)
         hosts = None if tokens else {"localhost", "127.0.0.1", "::1", host.lower()}
-        app = guarded(build_app(service), service, hosts)
+        routes = build_app(service)
+        add(routes, service)
+        app = guarded(routes, service, hosts)
         _raise_file_limit()
         gc.collect()
         gc.freeze()  # what is there stays, so that no collection looks at it

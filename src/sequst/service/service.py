@@ -48,18 +48,24 @@ class Service:
         return self.batcher.model
 
     async def predict(
-        self, sentences: Sequence[Sentence], uncertainty: bool = False, min_confidence: float | None = None
+        self,
+        sentences: Sequence[Sentence],
+        uncertainty: bool = False,
+        min_confidence: float | None = None,
+        seconds: float | None = None,
     ) -> list[Prediction]:
+        """With their confidence cut; within so many seconds, or those of the limits."""
+        seconds = seconds or self.limits.seconds
         if uncertainty:
             self.model.require_uncertainty()
         calibration = self.model.calibration.asked_for(False, min_confidence)
         try:
-            async with asyncio.timeout(self.limits.seconds):
+            async with asyncio.timeout(seconds):
                 found = await self.batcher.predict(sentences, uncertainty)
         except Busy:
             raise Refused(503, "too many requests wait; try again", {"retry-after": "1"}) from None
         except TimeoutError:
-            raise Refused(504, f"no answer within {self.limits.seconds:g} seconds; send less at once") from None
+            raise Refused(504, f"no answer within {seconds:g} seconds; send less at once") from None
         return [replace(each, entity_calibration=calibration).cut() for each in found]
 
     async def reload(self) -> None:

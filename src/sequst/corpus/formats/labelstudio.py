@@ -77,18 +77,20 @@ def task(sentence: Sentence, scores: Sequence[float] | None = None) -> dict[str,
     if sentence.tags is None:
         return task
     result: list[dict[str, Any]] = [
-        {
-            "id": f"e{number}",
-            "from_name": FROM_NAME,
-            "to_name": TO_NAME,
-            "type": "labels",
-            "value": {"start": mark.start, "end": mark.end, "text": text[mark.start : mark.end], "labels": [mark.type]},
-        }
-        for number, mark in enumerate(marks, 1)
+        {"id": f"e{number}", **region(text, mark.start, mark.end, mark.type)} for number, mark in enumerate(marks, 1)
     ]
     if scores is None:
         return {**task, "annotations": [{"result": result}]}
-    for region, score in zip(result, scores, strict=True):
-        region["score"] = score
-    # the score of the task sorts them: the least certain entity is what an annotator should look at first
-    return {**task, "predictions": [{"model_version": "sequst", "score": min(scores, default=1.0), "result": result}]}
+    return {**task, "predictions": [prediction(result, scores, "sequst")]}
+
+
+def region(text: str, start: int, end: int, label: str, from_name: str = FROM_NAME, to_name: str = TO_NAME) -> dict[str, Any]:
+    """A span; the names are those of the tags Labels and Text in the labelling interface."""
+    value = {"start": start, "end": end, "text": text[start:end], "labels": [label]}
+    return {"from_name": from_name, "to_name": to_name, "type": "labels", "value": value}
+
+
+def prediction(regions: Sequence[dict[str, Any]], scores: Sequence[float], version: str) -> dict[str, Any]:
+    """Regions with their scores. That of the task sorts tasks: the least certain entity is what to look at first."""
+    result = [{**each, "score": score} for each, score in zip(regions, scores, strict=True)]
+    return {"model_version": version, "score": min(scores, default=1.0), "result": result}

@@ -1,0 +1,197 @@
+"""Label Studio's ML backend: suggestions for its tasks; the labels that people submit are collected.
+
+It sends `POST /setup` with the labelling interface of a project, `POST /predict` with tasks, and `POST /webhook` with whatever
+people do. Offsets are code points.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, NamedTuple, TypeVar
+from xml.sax.saxutils import quoteattr
+
+from fastapi import FastAPI, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from sequst.corpus.formats.labelstudio import FROM_NAME, TO_NAME, prediction, region
+from sequst.corpus.sentence import Sentence, require_short, require_text, sentence_from_text
+from sequst.errors import Malformed, SequstError, UsageError, shorten
+from sequst.service.app import as_response, first_problem, require_json, unless_gone
+from sequst.service.collected import Collected, Event
+from sequst.service.guard import Refused
+from sequst.service.schemas import StatusAnswer, errors, schema_of
+from sequst.service.service import Service
+from sequst.tagger.prediction import Prediction
+
+log = logging.getLogger(__name__)
+Asked = TypeVar("Asked", bound=BaseModel)
+
+_SECONDS = 90.0
+"""For the predictions of all tasks that somebody selected; Label Studio waits 100."""
+
+
+class SetupRequest(BaseModel):
+    """A project and its labelling interface."""
+
+    model_config = ConfigDict(extra="allow")
+    config: Annotated[str, Field(alias="schema")]
+
+
+class TasksRequest(BaseModel):
+    """Tasks of a project, and its labelling interface."""
+
+    model_config = ConfigDict(extra="allow")
+    tasks: list[dict[str, Any]]
+    label_config: str
+
+
+class SetupAnswer(BaseModel):
+    model_version: str
+
+
+class TasksAnswer(BaseModel):
+    results: Annotated[list[dict[str, Any]], Field(description="Regions for each task, in order.")]
+
+
+class Interface(NamedTuple):
+    """What a labelling interface has for spans of text."""
+
+    from_name: str
+    to_name: str
+    key: str
+    """Of the text among the data of a task."""
+    labels: Mapping[str, str]
+    """Type of the model -> label that stands for it."""
+
+    @classmethod
+    def read(cls, config: str, types: Sequence[str]) -> Interface:
+        """The first tags Labels and Text that belong together. An error if there are none, or no label is one of the types."""
+        root = _parsed(config)
+        texts = {each.get("name"): each.get("value", "") for each in root.iter("Text")}
+        for tag in root.iter("Labels"):
+            to_name = tag.get("toName", "")
+            if texts.get(to_name, "").startswith("$"):
+                stored = {each.get("value", ""): each.get("alias", each.get("value", "")) for each in tag.iter("Label")}
+                by_name = {name.lower(): label for value, label in stored.items() for name in (value, label)}
+                labels = {type_: by_name[type_.lower()] for type_ in types if type_.lower() in by_name}
+                if not labels:
+                    raise UsageError(f"none of its labels ({', '.join(stored)}) is a type of the model ({', '.join(types)})")
+                return cls(tag.get("name") or FROM_NAME, to_name, texts[to_name][1:], labels)
+        raise UsageError('the labelling interface has no <Labels toName="..."> for a <Text value="$...">')
+
+    def text_of(self, task: Mapping[str, Any]) -> str:
+        data = task.get("data")
+        text = data.get(self.key) if isinstance(data, dict) else None
+        if not isinstance(text, str):
+            raise UsageError(f"task {shorten(task.get('id'))} has no text called {shorten(self.key)} among its data")
+        return text
+
+    def regions(self, found: Prediction, version: str) -> dict[str, Any]:
+        """A prediction as Label Studio has it: the entities that a label stands for."""
+        text, offsets = found.sentence.as_text()
+        entities = [entity for entity in found.entities if entity.type in self.labels]
+        regions = [
+            region(text, offsets[each.start][0], offsets[each.end - 1][1], self.labels[each.type], self.from_name, self.to_name)
+            for each in entities
+        ]
+        return prediction(regions, [round(entity.confidence, 6) for entity in entities], version)
+
+
+def _parsed(config: str) -> ElementTree.Element:
+    if "<!" in re.sub(r"<!--.*?-->", "", config, flags=re.DOTALL):
+        raise UsageError("the labelling interface declares a document type or entities, which are not read")
+    try:
+        return ElementTree.fromstring(config)
+    except (ElementTree.ParseError, ValueError) as error:
+        raise UsageError(f"the labelling interface is no XML: {error}") from None
+
+
+def interface_for(types: Sequence[str]) -> str:
+    """A labelling interface with these types."""
+    labels = "\n".join(f"    <Label value={quoteattr(type_)}/>" for type_ in types)
+    return (
+        f'<View>\n  <Labels name="{FROM_NAME}" toName="{TO_NAME}">\n{labels}\n  </Labels>\n'
+        f'  <Text name="{TO_NAME}" value="$text"/>\n</View>\n'
+    )
+
+
+def add_label_studio(app: FastAPI, service: Service, collected: Collected) -> None:
+    """Add its routes to those of the service."""
+
+    def takes(model: type[BaseModel]) -> dict[str, Any]:
+        return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema_of(model)}}}}
+
+    tags: list[Any] = ["Label Studio"]
+    warned: set[str] = set()
+
+    @app.get("/health", response_model=StatusAnswer, responses=errors(), tags=tags)
+    async def health() -> Response:
+        """Whether Label Studio may go on."""
+        return as_response({"status": "UP", "model_class": "sequst"})
+
+    @app.get("/versions", responses=errors(), tags=tags)
+    async def versions() -> Response:
+        """The version of the model, which is all there is."""
+        return as_response({"versions": [service.model.version]})
+
+    @app.get("/interface", response_class=Response, responses=errors(), tags=tags)
+    async def interface() -> Response:
+        """A labelling interface with the types of the model, to be pasted into a project."""
+        return Response(interface_for(service.model.types), media_type="text/plain; charset=utf-8")
+
+    @app.post("/setup", response_model=SetupAnswer, responses=errors(422), openapi_extra=takes(SetupRequest), tags=tags)
+    async def setup(request: Request) -> Response:
+        """Whether the labelling interface has types of the model."""
+        asked = await _asked(request, SetupRequest)
+        found = Interface.read(asked.config, service.model.types)
+        missing = [type_ for type_ in service.model.types if type_ not in found.labels]
+        if missing and asked.config not in warned:  # it is sent whenever somebody opens a page
+            warned.add(asked.config)
+            log.warning("the labelling interface has no label for %s; such entities are not suggested", ", ".join(missing))
+        return as_response({"model_version": service.model.version})
+
+    @app.post(
+        "/predict", response_model=TasksAnswer, responses=errors(422, 503, 504), openapi_extra=takes(TasksRequest), tags=tags
+    )
+    async def predict(request: Request) -> Response:
+        """Suggestions for tasks."""
+        asked, model = await _asked(request, TasksRequest), service.model
+        found = Interface.read(asked.label_config, model.types)
+        sentences = [_sentence(found.text_of(task), number) for number, task in enumerate(asked.tasks, 1)]
+        predictions = await unless_gone(request, service.predict(sentences, seconds=_SECONDS))
+        return as_response({"results": [found.regions(each, model.version) for each in predictions]})
+
+    @app.post("/webhook", response_model=StatusAnswer, responses=errors(422, 507), openapi_extra=takes(Event), tags=tags)
+    async def webhook(request: Request) -> Response:
+        """Something that happened in a project: labels are collected."""
+        event = await _asked(request, Event)
+        if event.action == "START_TRAINING":
+            log.info("Label Studio asks for training; the labels are collected: sequst train --labeled FILE, then SIGHUP")
+        try:
+            await collected.take(event)
+        except UsageError:
+            raise
+        except SequstError as error:
+            raise Refused(507, f"{error}; the labels are kept in memory and tried again") from None
+        return as_response({"status": "ok"})
+
+
+async def _asked(request: Request, model: type[Asked]) -> Asked:
+    require_json(request)
+    try:
+        return model.model_validate_json(await request.body())
+    except ValidationError as error:
+        raise UsageError(first_problem(error.errors(include_url=False, include_context=False, include_input=False))) from None
+
+
+def _sentence(text: str, number: int) -> Sentence:
+    try:
+        require_text(text)
+        sentence = sentence_from_text(text, number)
+        require_short(sentence.words)
+        return sentence
+    except Malformed as bad:
+        raise UsageError(f"task {number}: found {bad.found}; expected {bad.expected}") from None
