@@ -50,6 +50,7 @@ def build_app(service: Service) -> FastAPI:
     )
     handlers = {
         Refused: _refused,
+        Gone: _to_nobody,
         HTTPException: _by_status,
         RequestValidationError: _invalid,
         SequstError: _by_kind,
@@ -169,6 +170,10 @@ async def _refused(request: Request, error: Exception) -> Response:
     return Response(error_body(str(error)), error.status, error.headers, "application/json")
 
 
+async def _to_nobody(request: Request, error: Exception) -> Response:
+    return Response(status_code=499)  # nginx's number for it; the metrics show it
+
+
 async def _by_status(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return Response(error_body(str(error.detail)), error.status_code, error.headers, "application/json")
@@ -221,7 +226,7 @@ def _parsed(body: bytes) -> tuple[PredictRequest, list[Sentence]]:
 def first_problem(problems: Sequence[Any]) -> str:
     """The place and the message of the first problem that pydantic found."""
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in problems[0]["loc"]).lstrip(".")
-    return f"{shorten(place, 100)}: {problems[0]['msg']}" if place else problems[0]["msg"]
+    return f"{place[:100]}: {problems[0]['msg']}" if place else problems[0]["msg"]
 
 
 def _answer_of(asked: PredictRequest, predictions: Sequence[Prediction]) -> str:
