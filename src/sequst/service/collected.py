@@ -97,7 +97,10 @@ def _write(path: Path, text: str) -> None:
 
 def _read(path: Path) -> Tasks:
     try:
-        tasks = {int(task["id"]): task for task in read_json(path)}
+        found = read_json(path)
+        if not isinstance(found, list):
+            raise TypeError("no list of tasks")
+        tasks = {int(task["id"]): task for task in found}
         for task in tasks.values():
             task["data"].items(), [annotation["id"] for annotation in task["annotations"]]
         return tasks
@@ -131,7 +134,10 @@ def _put(tasks: Tasks, annotation: dict[str, Any], by_number: dict[Any, dict[str
     if type(number) is not int or type(annotation.get("id")) is not int or not isinstance(data, dict):
         raise UsageError("an annotation needs a number, and its task with a number and its data")
     kept = {name: annotation[name] for name in _KEPT if name in annotation}
-    kept["result"] = [_without_text(each) for each in _as_list(annotation.get("result"))]
+    regions = annotation.get("result")
+    if not isinstance(regions, list) or not all(isinstance(region, dict) for region in regions):
+        raise UsageError("an annotation needs a list of regions as result")
+    kept["result"] = [_without_text(region) for region in regions]
     before = tasks.get(number, {"annotations": []})["annotations"]
     others = [each for each in before if each["id"] != annotation["id"]]
     tasks[number] = {"id": number, "data": data, "annotations": sorted([*others, kept], key=lambda each: each["id"])}

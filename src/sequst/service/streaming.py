@@ -39,21 +39,18 @@ class LineStream(Response):
         self._service, self._uncertainty, self._min_confidence = service, uncertainty, min_confidence
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = False
-        async for group in _groups(receive, self._service, whole=self._uncertainty):
-            if not started:  # not before something was read: the client may wait to be told to send
-                started = True
-                await self._start(send)
-            try:
-                lines, go_on = await self._answers(group), True
-            except (Refused, SequstError) as error:
-                lines, go_on = as_json({"line": group[0][0], "error": f"{error}; the stream ends here"}) + "\n", False
-            await send({"type": "http.response.body", "body": lines.encode(), "more_body": True})
-            if not go_on:
-                break
+        started, last = False, ""
+        try:
+            async for group in _groups(receive, self._service, whole=self._uncertainty):
+                if not started:  # not before something was read: the client may wait to be told to send
+                    await self._start(send)
+                    started = True
+                await send({"type": "http.response.body", "body": (await self._answers(group)).encode(), "more_body": True})
+        except (Refused, SequstError) as error:
+            last = as_json({"error": f"{error}; the stream ends here"}) + "\n"
         if not started:
             await self._start(send)
-        await send({"type": "http.response.body", "body": b""})
+        await send({"type": "http.response.body", "body": last.encode()})
 
     async def _start(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", TYPE.encode())]})
@@ -80,7 +77,7 @@ async def _groups(receive: Receive, service: Service, whole: bool) -> AsyncItera
     group: list[Read] = []
     numbers = itertools.count(1)
     async for lines in _lines(receive, service.limits.body_bytes, service.limits.seconds):
-        for number, line in zip(numbers, lines, strict=False):
+        for line, number in zip(lines, numbers, strict=False):  # numbers are endless
             if line is None or line.strip():
                 group.append((number, _read(line, number)))
             if len(group) == _GROUP:
