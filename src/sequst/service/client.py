@@ -97,9 +97,21 @@ class Client:
         raise AssertionError("unreachable")
 
     def _send(self, method: str, path: str, data: bytes) -> tuple[int, http.client.HTTPMessage, bytes]:
-        """Over the connection of this thread, which is kept."""
+        """Over the connection of this thread, which is kept; over a new one where the server has closed it meanwhile."""
         kept: http.client.HTTPConnection | None = getattr(self._own, "connection", None)
-        connection = kept or self._connected()
+        if kept is not None:
+            try:
+                return self._send_over(kept, method, path, data)
+            except (http.client.RemoteDisconnected, ConnectionError):
+                pass
+        secure = self._address.scheme == "https"
+        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        new = kind(self._address.hostname or "", self._address.port, timeout=self.timeout)
+        return self._send_over(new, method, path, data)
+
+    def _send_over(
+        self, connection: http.client.HTTPConnection, method: str, path: str, data: bytes
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
         headers = {"Content-Type": "application/json"}
         if self.token is not None:
             headers["Authorization"] = f"Bearer {self.token}"
@@ -113,11 +125,6 @@ class Client:
             raise
         self._own.connection = None if response.will_close else connection
         return response.status, response.headers, answer
-
-    def _connected(self) -> http.client.HTTPConnection:
-        secure = self._address.scheme == "https"
-        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        return kind(self._address.hostname or "", self._address.port, timeout=self.timeout)
 
     def _checked(self, status: int, answer: bytes) -> dict[str, Any]:
         try:
