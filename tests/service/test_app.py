@@ -103,7 +103,7 @@ def test_large_bodies_are_refused_before_they_are_read(asgi: MakeAsgi) -> None:
     async def main() -> None:
         own = asgi(body_mb=0.001)
         found = await own.post("/v1/predict", b"x" * 10, headers={"content-length": "1001"})
-        assert (found.status, found.headers["connection"]) == (413, "close")
+        assert found.status == 413
         found = await own.post("/v1/predict", b"", pieces=[b"x" * 600] * 50)
         assert found.status == 413
         assert own.app._held == 0

@@ -208,9 +208,8 @@ def _host_of(header: str) -> str:
 
 
 async def answer(send: Send, refused: Refused) -> None:
-    """The connection is closed: of the body a rest may be on its way."""
     body = error_body(str(refused))
-    fixed = {"content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
+    fixed = {"content-type": "application/json", "content-length": str(len(body))}
     headers = [(name.encode(), value.encode()) for name, value in {**fixed, **refused.headers}.items()]
     await send({"type": "http.response.start", "status": refused.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

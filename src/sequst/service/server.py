@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 
 _HEADERS_SECONDS = 10.0
 """For a connection until the headers of its next request are there."""
+_LINGER_SECONDS = 5.0
+"""For the rest of a body that nobody reads any more. A connection that is closed at once may lose the answer."""
 _BACKLOG = 2048
 _MOST_FILES = 65_536
 
@@ -108,29 +110,34 @@ class _Server(uvicorn.Server):
 
 
 class _Protocol(HttpToolsProtocol):
-    """Closes connections whose headers do not come."""
+    """Closes connections whose headers do not come, and those whose body still comes after the answer."""
 
     _patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._wait()
+        self._wait(_HEADERS_SECONDS)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._wait()
+        self._wait(_HEADERS_SECONDS)
 
     def on_headers_complete(self) -> None:
         self._wait_no_longer()
         super().on_headers_complete()
 
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.cycle.response_complete and self.cycle.more_body:
+            self._wait(_LINGER_SECONDS)
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait_no_longer()
         super().connection_lost(exc)
 
-    def _wait(self) -> None:
+    def _wait(self, seconds: float) -> None:
         self._wait_no_longer()
-        self._patience = self.loop.call_later(_HEADERS_SECONDS, self.transport.close)
+        self._patience = self.loop.call_later(seconds, self.transport.close)
 
     def _wait_no_longer(self) -> None:
         if self._patience is not None:
