@@ -107,6 +107,8 @@ def _load_tagger(folder: Path, device: str, precision: str, min_confidence: floa
     from sequst.uncertainty.predict import annotate_with_uncertainty
 
     tagger = Tagger.load(folder, device)
+    for weight in (*tagger.parameters(), *tagger.buffers()):  # they may be the file itself, which somebody may write over
+        weight.data = weight.data.clone()
     calibration = tagger.entity_calibration.asked_for(False, min_confidence)
     tagger.entity_calibration = calibration._replace(threshold=0.0)
     cores = torch.get_num_threads()
