@@ -402,10 +402,9 @@ def main() -> None:
         found["cold_start"] = cold_start(ours, model, options.repeats)
         if options.minutes:
             found["soak"] = soak(ours, texts, options.minutes)
-    common.tell(
-        {**found, "clients": CLIENTS, "data": name, **common.asked(options, "encoder", "sentences", "seconds", "repeats"),
-         **common.machine("cpu")}, options.json,
-    )  # fmt: skip
+    asked = common.asked(options, "encoder", "sentences", "seconds", "repeats")
+    about = {"clients": CLIENTS, "share": STEADY, "data": name, **asked, **common.machine("cpu")}
+    common.tell({**found, **about}, options.json)
 
 
 if __name__ == "__main__":

@@ -239,6 +239,44 @@ def int8() -> str:
     return table(["", "F1, 80 sentences", *of_each, "F1, 1,000 sentences", *of_each, "MB"], rows)
 
 
+def serving() -> str:
+    found = measured("serving")
+    names = {
+        "pipeline": "FastAPI, transformers' `pipeline` for each request, in threads",
+        "pipeline, async": "the same in the event loop",
+        "naive batching": "FastAPI, a queue whose requests of 10 ms are one call of the pipeline",
+        "ours": "`sequst serve`",
+        "ours, bf16": "`sequst serve --precision bf16`",
+    }
+    rows = []
+    for name, title in names.items():
+        load = found["throughput"][name]
+        speed = f"{load['requests_a_second']:,.0f} ({load['least']:,.0f} to {load['most']:,.0f})"
+        beside = "" if name.startswith("ours") else f"{found['ratio'][name]:.1f}x"
+        rows.append([title, speed, f"{load['p50']:,.0f}", f"{load['p99']:,.0f}", beside])
+    return table(
+        [f"{found['clients']} clients", "requests a second", "ms, half of them", "ms, 99 of 100", "sequst in fp32 beside it"],
+        rows,
+    )
+
+
+def serving_more() -> str:
+    found = measured("serving")
+    lone, steady, start, soak = (found[name] for name in ("lone", "steady", "cold_start", "soak"))
+    rows = [
+        ["a lone request, ms; `Tagger.predict` in process", f"{lone['http']:.1f}; {lone['in process']:.1f}"],
+        [
+            f"{steady['requests_a_second']:,.0f} requests a second that come by chance, {100 * found['share']:.0f} % of the most: "
+            "ms, half and 99 of 100",
+            f"{steady['p50']:,.0f}, {steady['p99']:,.0f}",
+        ],
+        ["from the command to the first answer, s; to load the model alone", f"{start['ready']:.1f}; {start['loaded']:.1f}"],
+        [f"{soak['minutes']:.0f} minutes at full load: requests, errors", f"{soak['requests']:,}, {soak['errors']}"],
+        ["memory then, MB, after two minutes and at the end", f"{soak['megabytes_then']:,.0f}, {soak['megabytes_last']:,.0f}"],
+    ]
+    return table(["", "measured"], rows)
+
+
 def pipeline() -> str:
     rows = []
     for tags, file in (("`valid_tags: false`", ""), ("valid tags", "-valid"), ("the defaults", "-defaults")):
@@ -260,5 +298,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "suspects": suspects,
     "suspects-found": suspects_found,
     "int8": int8,
+    "serving": serving,
+    "serving-more": serving_more,
     "pipeline": pipeline,
 }

@@ -29,7 +29,10 @@ REPOSITORY = Path(__file__).parent.parent.parent
 EXTRAS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
 STUDY = REPOSITORY / "docs" / "study"  # a closed record, of settings that are gone
 PAGES = sorted({REPOSITORY / "README.md", *(p for p in (REPOSITORY / "docs").rglob("*.md") if STUDY not in p.parents)})
-OWN_TESTS = {"use-your-annotation-tool.md", "choose-what-to-label.md", "find-wrong-labels.md"}
+OWN_TESTS = {
+    "use-your-annotation-tool.md", "choose-what-to-label.md", "find-wrong-labels.md", "serve.md", "serve-behind-nginx.md",
+    "label-with-label-studio.md",
+}  # fmt: skip
 """Pages whose blocks are run, and looked at, in tests of their own."""
 ELSEWHERE = ("ls ", ". .venv/bin/activate", "nvidia-cuda-mps-control")
 """Lines that show, or set up, a machine."""

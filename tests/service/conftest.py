@@ -1,16 +1,22 @@
-"""A model without a network, and requests without a server: ASGI messages, as uvicorn would send them."""
+"""A model without a network; requests without a server, as ASGI messages; a server with a tiny model."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sequst import Client
 from sequst.corpus.sentence import Sentence
 from sequst.service.app import build_app, guarded
 from sequst.service.guard import Guard, Tokens
@@ -18,6 +24,7 @@ from sequst.service.model import ServedModel
 from sequst.service.service import Limits, Service
 from sequst.tagger.entity_calibration import EntityCalibration
 from sequst.tagger.prediction import Prediction
+from sequst.tagger.tagger import Tagger
 
 CALIBRATION = EntityCalibration(slope=1.2, intercept=0.3, types=(("name", 0.1),), threshold=0.5)
 
@@ -150,3 +157,64 @@ def asgi(tmp_path: Path) -> MakeAsgi:
         return Asgi(guarded(routes, service, None if tokens else {"localhost", "127.0.0.1", "::1"}), service)
 
     return make
+
+
+def make_model(encoder: str, folder: Path, types: tuple[str, ...], seed: int) -> Path:
+    labels = ["O", *(f"{place}-{type_}" for type_ in types for place in "BI")]
+    Tagger.from_encoder(encoder, labels, max_length=64, seed=seed).save(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(tiny_encoder: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_model(tiny_encoder, tmp_path_factory.mktemp("served") / "model", ("person", "place"), 3)
+
+
+class Process:
+    """A server, its client, and what it says."""
+
+    def __init__(self, *arguments: object, token: str | None = None) -> None:
+        command = [sys.executable, "-m", "sequst", "serve", *map(str, arguments), "--port", "0"]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.said: list[str] = []
+        threading.Thread(target=self._listen, daemon=True).start()
+        address = self.wait_for("serving ").partition(" at ")[2].partition(";")[0]
+        self.port = int(address.rpartition(":")[2])
+        self.client = Client(address, token, retries=0)
+
+    def _listen(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.said.append(line)
+
+    def wait_for(self, words: str) -> str:
+        """The line of its messages that has these words."""
+        for _ in range(1200):
+            if found := [line for line in list(self.said) if words in line]:
+                return found[-1]
+            if self.process.poll() is not None:
+                time.sleep(0.1)
+                break
+            time.sleep(0.05)
+        raise AssertionError(f"no {words!r} in {''.join(self.said)}")
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+
+    def stop(self) -> int:
+        self.process.terminate()
+        return self.process.wait(30)
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Process]]:
+    started: list[Process] = []
+
+    def start(*arguments: object, **options: Any) -> Process:
+        started.append(Process(*arguments, **options))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.process.kill()
+        each.process.wait()

@@ -6,18 +6,15 @@ import contextlib
 import json
 import shutil
 import signal
-import socket
 import subprocess
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.service.conftest import Process, make_model
 
-from sequst import Client
 from sequst.corpus.generated import generate
 from sequst.errors import SequstError
 from sequst.tagger.tagger import Tagger
@@ -25,67 +22,6 @@ from sequst.tagger.tagger import Tagger
 TEXTS = ["Can Sydney conduct The Planets in Verona on Friday?", "Nothing.", "Is ACME in Oslo?"]
 TOKEN = "0123456789abcdef"
 Done = subprocess.CompletedProcess[str]
-
-
-def make_model(encoder: str, folder: Path, types: tuple[str, ...], seed: int) -> Path:
-    labels = ["O", *(f"{place}-{type_}" for type_ in types for place in "BI")]
-    Tagger.from_encoder(encoder, labels, max_length=64, seed=seed).save(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def model(tiny_encoder: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_model(tiny_encoder, tmp_path_factory.mktemp("served") / "model", ("person", "place"), 3)
-
-
-class Process:
-    """A server, its client, and what it says."""
-
-    def __init__(self, *arguments: object, token: str | None = None) -> None:
-        command = [sys.executable, "-m", "sequst", "serve", *map(str, arguments), "--port", "0"]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        self.said: list[str] = []
-        threading.Thread(target=self._listen, daemon=True).start()
-        address = self.wait_for("serving ").partition(" at ")[2].partition(";")[0]
-        self.port = int(address.rpartition(":")[2])
-        self.client = Client(address, token, retries=0)
-
-    def _listen(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.said.append(line)
-
-    def wait_for(self, words: str) -> str:
-        """The line of its messages that has these words."""
-        for _ in range(1200):
-            if found := [line for line in list(self.said) if words in line]:
-                return found[-1]
-            if self.process.poll() is not None:
-                time.sleep(0.1)
-                break
-            time.sleep(0.05)
-        raise AssertionError(f"no {words!r} in {''.join(self.said)}")
-
-    def connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
-
-    def stop(self) -> int:
-        self.process.terminate()
-        return self.process.wait(30)
-
-
-@pytest.fixture
-def serve() -> Iterator[Callable[..., Process]]:
-    started: list[Process] = []
-
-    def start(*arguments: object, **options: Any) -> Process:
-        started.append(Process(*arguments, **options))
-        return started[-1]
-
-    yield start
-    for each in started:
-        each.process.kill()
-        each.process.wait()
 
 
 def test_it_answers_as_the_tagger_does_reloads_and_stops(
