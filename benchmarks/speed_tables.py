@@ -263,11 +263,11 @@ def serving() -> str:
 def serving_more() -> str:
     found = measured("serving")
     lone, steady, start, soak = (found[name] for name in ("lone", "steady", "cold_start", "soak"))
+    share = f"{100 * found['share']:.0f} %"
     rows = [
         ["a lone request, ms; `Tagger.predict` in process", f"{lone['http']:.1f}; {lone['in process']:.1f}"],
         [
-            f"{steady['requests_a_second']:,.0f} requests a second that come by chance, {100 * found['share']:.0f} % of the most: "
-            "ms, half and 99 of 100",
+            f"{steady['requests_a_second']:,.0f} requests a second by chance, {share} of the most: ms, half and 99 of 100",
             f"{steady['p50']:,.0f}, {steady['p99']:,.0f}",
         ],
         ["from the command to the first answer, s; to load the model alone", f"{start['ready']:.1f}; {start['loaded']:.1f}"],

@@ -21,6 +21,16 @@ def test_every_row_once_and_within_the_budget(lengths: list[int], rows: int, tok
         assert len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= tokens
 
 
+@given(LENGTHS, st.integers(10, 300), st.integers(1, 5))
+def test_tokens_and_padding_have_budgets_of_their_own(lengths: list[int], tokens: int, times: int) -> None:
+    batches = plan(lengths, max_rows=99, max_tokens=tokens, max_padded=times * tokens)
+    assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
+    for batch in batches:
+        own = [lengths[i] for i in batch]
+        assert len(batch) == 1 or (sum(own) <= tokens and len(own) * max(own) <= times * tokens)
+    assert len(batches) <= len(plan(lengths, max_rows=99, max_tokens=tokens))
+
+
 def test_the_seed_decides_the_order() -> None:
     lengths = [1 + i % 7 for i in range(50)]
     orders = [plan(lengths, max_rows=4, max_tokens=999, seed=seed) for seed in (1, 1, 2)]
