@@ -323,6 +323,7 @@ def efforts() -> str:
         ("`mpnet`, the same after four rounds", after(4)),
         ("`mpnet`, the same after one round", after(1)),
         ("`mpnet`, five rounds of 2,000 sentences, 5 passes", scores("rounds-of-2000")),
+        ("`mpnet`, `default`", scores("effort-default")),
         ("`mpnet`, `thorough`", scores("effort-thorough")),
     ):
         method = "finetune" if name.endswith("fine-tuning") else "sst" if "`quick`" in name else "sequst"
@@ -344,13 +345,12 @@ def by_round() -> str:
 
 def more_text() -> str:
     sets = ("conll03", "snips", "mit_restaurant")
-    few, many = scores("rounds-of-2000"), scores("rounds-of-2000-all-text")
-    rows = [
-        [name, *(spread(found[d, "sequst"].values(), 3) for d in sets)]
-        for name, found in (("4,000 sentences", few), ("all of the text", many))
-    ]
-    both = {(d, name): found[d, "sequst"] for d in sets for name, found in (("all", many), ("few", few))}
-    rows.append(["difference (p)", *(difference(both, "all", "few", [d]) for d in sets)])
+    rows = []
+    for told, series in (("five rounds of 2,000", "rounds-of-2000"), ("`default`", "effort-default")):
+        found = {"4,000 sentences": scores(series), "all of the text": scores(f"{series}-all-text")}
+        both = {(d, name): some[d, "sequst"] for d in sets for name, some in found.items()}
+        rows += [[f"{told}, {name}", *(spread(both[d, name].values(), 3) for d in sets)] for name in found]
+        rows.append(["difference (p)", *(difference(both, "all of the text", "4,000 sentences", [d]) for d in sets)])
     return table(["", *(SETS[d] for d in sets)], rows)
 
 
