@@ -39,9 +39,8 @@ def test_every_command_that_asks_gets_an_answer(
             for line in lines(block):
                 if "curl" in line:
                     command = line.replace("localhost:8000", f"localhost:{server.port}")
-                    done = subprocess.run(
-                        ["bash", "-c", command.replace("-s", "-sSf", 1)], cwd=tmp_path, check=False, capture_output=True
-                    )
+                    told = ["bash", "-c", command.replace("-s", "-sSf", 1)]
+                    done = subprocess.run(told, cwd=tmp_path, check=False, capture_output=True)
                     assert done.returncode == 0, (line, done.stderr)
                     asked += 1
                 elif "sequst " in line and not line.startswith("kill"):
