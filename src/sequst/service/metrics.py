@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sequst.extras import needed
+import prometheus_client as client
 
 _SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -14,7 +14,6 @@ class Metrics:
     """Counters of one service."""
 
     def __init__(self) -> None:
-        self._client = client = needed("prometheus_client", "serve")
         self._registry = registry = client.CollectorRegistry()
         client.ProcessCollector(registry=registry)
         self._requests = client.Counter("sequst_requests", "Answered requests.", ["path", "status"], registry=registry)
@@ -52,4 +51,4 @@ class Metrics:
 
     def text(self) -> tuple[bytes, str]:
         """(the page, its type)."""
-        return self._client.generate_latest(self._registry), "text/plain; version=0.0.4; charset=utf-8"
+        return client.generate_latest(self._registry), "text/plain; version=0.0.4; charset=utf-8"
