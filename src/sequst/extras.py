@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from typing import Any
 
 from sequst.errors import UsageError
@@ -10,6 +11,8 @@ from sequst.errors import UsageError
 
 def needed(module: str, extra: str) -> Any:
     """The module, or an error that names the extra to install."""
+    if module.startswith("onnxruntime"):
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # from 1.31 on it reports to its makers unless told not to
     try:
         return importlib.import_module(module)
     except ImportError as error:

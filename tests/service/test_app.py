@@ -202,7 +202,8 @@ def test_a_token_is_needed_for_all_that_says_something(asgi: MakeAsgi, given: st
             found = await own.ask(method, path, body, headers=headers)
             assert found.status == status, (path, found.body)
             assert status == 200 or found.headers["www-authenticate"] == "Bearer"
-        for path in ("/healthz", "/readyz", "/docs", "/openapi.json"):
+        assert (await own.get("/docs/../v1/model")).status == 404
+        for path in ("/healthz", "/readyz", "/docs", "/openapi.json", "/docs/static/swagger-ui.css"):
             assert (await own.get(path)).status == 200
 
     asyncio.run(main())
@@ -295,7 +296,7 @@ def test_the_service_describes_itself(asgi: MakeAsgi) -> None:
         assert (await own.get("/docs/static/swagger-ui-bundle.js")).status == 200
         model = (await own.get("/v1/model")).json
         assert model["types"] == ["name"]
-        own.service.stopping = True
+        own.service.stopping.set()
         assert (await own.get("/readyz")).status == 503
 
     asyncio.run(main())

@@ -112,7 +112,9 @@ class Moody(http.server.BaseHTTPRequestHandler):
             self.wfile.write(b'{"types"')
             self.close_connection = True
         else:
-            status, body = {"busy": (503, b'{"error": "full"}'), "late": (504, b"<html>")}.get(mood, (200, b'{"types": ["a"]}'))
+            status, body = {"busy": (503, b'{"error": "full"}'), "late": (504, b"<html>"), "bad gateway": (502, b"")}.get(
+                mood, (200, b'{"types": ["a"]}')
+            )
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             if status == 503:
@@ -138,7 +140,7 @@ def moody() -> Iterator[str]:
 
 def test_what_can_be_sent_again_is(moody: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FIRST_PAUSE", 0.001)
-    Moody.moods = ["hang up", "cut", "busy", "hang up"]
+    Moody.moods = ["hang up", "cut", "busy", "bad gateway"]
     assert Client(moody).types == ["a"]
     assert Moody.asked == ["/behind/a/path/v1/model"] * 5
     Moody.moods = ["busy"] * 3

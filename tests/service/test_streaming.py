@@ -142,4 +142,12 @@ def test_a_stream_that_stops_ends(asgi: MakeAsgi) -> None:
         assert "nothing more came within 0.05 seconds" in lines(answer)[1]["error"]
         assert lines(await own.post("/v1/stream", b"")) == []
 
+        patient, opened = asgi(), asyncio.Event()
+        asked = asyncio.create_task(patient.post("/v1/stream", b"", pieces=[b'{"text": "Line"}\n', b"never"], hurry=hurry))
+        count = 0
+        await asyncio.sleep(0.05)
+        patient.service.stopping.set()
+        assert [each.get("error") for each in lines(await asked)] == [None, "the server stops; the stream ends here"]
+        assert not opened.is_set()
+
     asyncio.run(main())

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -43,6 +44,8 @@ def serve(
       sequst serve run/model
       curl -s localhost:8000/v1/predict --json '{"texts": ["Can Sydney conduct in Verona?"]}'
     """
+    if hasattr(signal, "SIGHUP"):  # not on Windows; until the server takes it, it would end the process
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     for module in ("fastapi", "fastapi_offline", "uvicorn", "httptools", "prometheus_client"):
         needed(module, "serve")
 

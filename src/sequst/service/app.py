@@ -134,7 +134,7 @@ def _add_operation(app: FastAPI, service: Service) -> None:
     @app.get("/readyz", response_model=StatusAnswer, responses=errors(503), tags=["operation"])
     async def readyz() -> Response:
         """Whether requests are taken."""
-        if service.stopping:
+        if service.stopping.is_set():
             raise Refused(503, "the server stops", {"retry-after": "5"})
         return as_response({"status": "ready"})
 

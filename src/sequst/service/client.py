@@ -22,6 +22,8 @@ from sequst.tagger.prediction import Entity, Prediction, as_sentences
 _AT_ONCE = 256
 """Sentences in a request."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+_AGAIN = (429, 502, 503)
+"""Statuses of a server, or of one before it, that will answer later."""
 _BROKEN = (OSError, http.client.HTTPException)
 
 
@@ -90,7 +92,7 @@ class Client:
                         f"no answer from {self.url}: {error or type(error).__name__}; is the server up?"
                     ) from None
             else:
-                if status != 503 or attempt == left:
+                if status not in _AGAIN or attempt == left:
                     return self._checked(status, answer)
                 pause = max(pause, min(_LONGEST_PAUSE, _seconds(headers.get("retry-after"))))
             time.sleep(pause)

@@ -23,8 +23,8 @@ from sequst.service.metrics import Metrics
 log = logging.getLogger(__name__)
 
 SHORTEST_TOKEN = 16
-OPEN = ("/healthz", "/readyz", "/docs", "/openapi.json", "/docs/")
-"""Paths that need no token: they say nothing of the model."""
+OPEN = ("/healthz", "/readyz", "/docs", "/openapi.json")
+"""Paths that need no token, as all below /docs/: they say nothing of the model."""
 MOST_HELD = 256 * 10**6
 """Bytes of all bodies that are in memory at the same time."""
 
@@ -145,7 +145,8 @@ class Guard:
                 421, "the header Host names none of this server's names; without --token-file it answers as "
                 f"{', '.join(sorted(self.hosts))} alone",
             )  # fmt: skip
-        if self.tokens and path not in OPEN and not self.tokens.accept(headers.get("authorization", "")):
+        open_ = path in OPEN or path.startswith("/docs/")
+        if self.tokens and not open_ and not self.tokens.accept(headers.get("authorization", "")):
             raise Refused(401, "a token is needed: Authorization: Bearer TOKEN", {"www-authenticate": "Bearer"})
         if headers.get("content-encoding", "identity") != "identity":
             raise Refused(415, "compressed bodies are not taken; send it plain")

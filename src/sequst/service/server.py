@@ -99,7 +99,8 @@ class _Server(uvicorn.Server):
     def _stop(self) -> None:
         """Finish what was begun; asked twice, do not."""
         self.force_exit = self.should_exit
-        self.should_exit = self._service.stopping = True
+        self.should_exit = True
+        self._service.stopping.set()
 
     def _reload(self) -> None:
         async def quietly() -> None:

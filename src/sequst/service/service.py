@@ -40,7 +40,7 @@ class Service:
         self.metrics, self.tokens, self.limits = Metrics(), tokens, limits
         self.batcher = Batcher(load, limits.batch_words, limits.wait_ms / 1000, limits.queue, self.metrics)
         self.metrics.watch_queue(lambda: self.batcher.waiting)
-        self.stopping = False
+        self.stopping = asyncio.Event()
         self._loading = asyncio.Lock()
 
     @property

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from sequst.corpus.formats.records import id_of, keys_of, text_of, words_with_tags
 from sequst.corpus.sentence import Sentence, Source, require_short, sentence_from_text
@@ -76,7 +76,7 @@ async def _groups(receive: Receive, service: Service, whole: bool) -> AsyncItera
     that dropout, which depends on the group, does not depend on the network."""
     group: list[Read] = []
     numbers = itertools.count(1)
-    async for lines in _lines(receive, service.limits.body_bytes, service.limits.seconds):
+    async for lines in _lines(receive, service):
         for line, number in zip(lines, numbers, strict=False):  # numbers are endless
             if line is None or line.strip():
                 group.append((number, _read(line, number)))
@@ -90,15 +90,12 @@ async def _groups(receive: Receive, service: Service, whole: bool) -> AsyncItera
         yield group
 
 
-async def _lines(receive: Receive, most: int, seconds: float) -> AsyncIterator[list[bytes | None]]:
-    """Those that came together; None for one of more than `most` bytes. At least an empty list before the body's end."""
+async def _lines(receive: Receive, service: Service) -> AsyncIterator[list[bytes | None]]:
+    """Those that came together; None for one of more than a body may have."""
+    most = service.limits.body_bytes
     rest, skipping, more = b"", False, True
     while more:
-        try:
-            async with asyncio.timeout(seconds):
-                message = await receive()
-        except TimeoutError:
-            raise Refused(408, f"nothing more came within {seconds:g} seconds") from None
+        message = await _message(receive, service)
         if message["type"] == "http.disconnect":
             return
         more = bool(message.get("more_body"))
@@ -111,6 +108,22 @@ async def _lines(receive: Receive, most: int, seconds: float) -> AsyncIterator[l
         if not more and (rest or skipping):
             found.append(None if skipping else rest)
         yield [None if line is None or len(line) > most else line for line in found]
+
+
+async def _message(receive: Receive, service: Service) -> Message:
+    """The next part of the body; an error when it does not come in time, or the server stops: a stream may never end."""
+    receiving = asyncio.ensure_future(receive())
+    stopping = asyncio.ensure_future(service.stopping.wait())
+    try:
+        await asyncio.wait((receiving, stopping), timeout=service.limits.seconds, return_when=asyncio.FIRST_COMPLETED)
+        if stopping.done():
+            raise Refused(503, "the server stops")
+        if not receiving.done():
+            raise Refused(408, f"nothing more came within {service.limits.seconds:g} seconds")
+        return receiving.result()
+    finally:
+        receiving.cancel()
+        stopping.cancel()
 
 
 def _read(line: bytes | None, number: int) -> Sentence | str:
