@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import shutil
@@ -13,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 from tests.service.conftest import Process, make_model
 
 from sequst.corpus.generated import generate
 from sequst.errors import SequstError
+from sequst.service import server as module
 from sequst.tagger.tagger import Tagger
 
 TEXTS = ["Can Sydney conduct The Planets in Verona on Friday?", "Nothing.", "Is ACME in Oslo?"]
@@ -129,12 +132,6 @@ def _head(length: int) -> bytes:
 
 
 def test_headers_that_do_not_come_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    import asyncio
-
-    import uvicorn
-
-    from sequst.service import server as module
-
     monkeypatch.setattr(module, "_HEADERS_SECONDS", 0.1)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -149,14 +146,68 @@ def test_headers_that_do_not_come_are_not_waited_for(monkeypatch: pytest.MonkeyP
             while not server.started:
                 await asyncio.sleep(0.01)
             port = server.servers[0].sockets[0].getsockname()[1]
-            for begin in (b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost"):
+
+            async def answered(begin: bytes, then: bytes = b"") -> bytes:
+                """All that comes until the server closes; `then` is sent again and again."""
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
                 writer.write(begin)
-                found = await asyncio.wait_for(reader.read(), 3)
-                assert found.count(b"204 No Content") == begin.count(b"\r\n\r\n")
+                reading, sent = asyncio.create_task(reader.read()), 0
+                while then and not reading.done() and sent < 200:
+                    writer.write(then)
+                    sent += 1
+                    await asyncio.sleep(0.01)
+                found = await asyncio.wait_for(reading, 3)
                 writer.close()
+                return found
+
+            whole = b"GET / HTTP/1.1\r\nHost: a\r\n"
+            for begin in (b"", b"GET / HT", whole + b"\r\nGET / HTTP/1.1\r\nHost"):
+                assert (await answered(begin)).count(b"204 No Content") == begin.count(b"\r\n\r\n")
+            assert b"204" in await answered(whole + b"\r\n", then=b"\r\n")  # empty lines begin no request
+            many = b"X-Many: " + b"a" * 20_000 + b"\r\n"
+            for begin, then in ((whole, many), (whole + b"X-Long: ", b"a" * 20_000), (whole + 10 * many + b"\r\n", b"")):
+                assert b"431 Request Header" in await answered(begin, then)
+            for begin in (b"nonsense\r\n\r\n", whole + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"):
+                found = await answered(begin)
+                assert found.startswith(b"HTTP/1.1 400")
+                assert b'{"error"' in found
+            assert b"header Upgrade" in await answered(whole + b"Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
             server.should_exit = True
             await serving
+
+    asyncio.run(main())
+
+
+def test_who_does_not_take_the_answer_is_dropped_and_who_is_slow_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x" * 20_000_000})
+
+    async def main() -> None:
+        patient = type("Protocol", (module._Protocol,), {"write_seconds": 0.2})
+        server = uvicorn.Server(uvicorn.Config(app, http=patient, ws="none", lifespan="off", log_config=None, port=0))
+        serving = asyncio.create_task(server._serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 16)
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        taken = 0
+        while piece := await reader.read(1_000_000):
+            taken += len(piece)
+            await asyncio.sleep(0.01 if taken < 15_000_000 else 0)
+        assert taken > 20_000_000
+        _, stuck = await asyncio.open_connection("127.0.0.1", port, limit=1 << 10)
+        stuck.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        await asyncio.sleep(0.1)
+        assert len(server.server_state.connections) == 1
+        for _ in range(100):
+            await asyncio.sleep(0.02)
+            if not server.server_state.connections:
+                break
+        assert not server.server_state.connections
+        server.should_exit = True
+        await serving
 
     asyncio.run(main())
 

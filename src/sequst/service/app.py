@@ -18,6 +18,7 @@ from sequst.errors import SequstError, UsageError, shorten
 from sequst.files import as_json
 from sequst.service.guard import Gone, Guard, Refused, error_body
 from sequst.service.schemas import (
+    MOST_CHARACTERS,
     MOST_UNCERTAIN,
     MOST_WORDS,
     ModelAnswer,
@@ -153,6 +154,9 @@ def _add_schema(app: FastAPI) -> None:
 
     def openapi() -> dict[str, Any]:
         found = plain()
+        for operations in found["paths"].values():
+            for operation in operations.values():
+                operation["summary"] = operation["description"].partition(".")[0].partition(",")[0]
         found["components"]["schemas"]["PredictRequest"] = schema_of(PredictRequest)
         found["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         found["security"] = [{"token": []}, {}]
@@ -211,6 +215,9 @@ def _parsed(body: bytes) -> tuple[PredictRequest, list[Sentence]]:
     what, inputs = (
         ("sentences", [tuple(words) for words in asked.sentences or ()]) if asked.texts is None else ("texts", asked.texts)
     )
+    characters = sum(len(each) if isinstance(each, str) else sum(map(len, each)) for each in inputs)
+    if characters > MOST_CHARACTERS:
+        raise UsageError(f"{characters:,} characters; at most {MOST_CHARACTERS:,} in a request; make several, or use {_STREAM}")
     sentences: list[Sentence] = []
     for number, each in enumerate(inputs, 1):
         try:

@@ -117,7 +117,7 @@ class Batcher:
             self._running += lanes
             self._expected = len(batch)
             task = asyncio.get_running_loop().create_task(self._compute(batch, lanes, alone))
-            task.add_done_callback(lambda task: task.result())  # a fault of ours is not to be silent
+            task.add_done_callback(lambda task: task.cancelled() or task.result())  # a fault of ours is not to be silent
 
     def _waited(self) -> None:
         self._timer = None

@@ -20,7 +20,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sequst.errors import SequstError, UsageError
 from sequst.service.app import build_app, guarded
-from sequst.service.guard import Tokens
+from sequst.service.guard import Tokens, error_body
 from sequst.service.model import ServedModel
 from sequst.service.service import Limits, Service
 
@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 _HEADERS_SECONDS = 10.0
 """For a connection until the headers of its next request are there."""
+_HEADERS_BYTES = 32_768
 _LINGER_SECONDS = 5.0
 """For the rest of a body that nobody reads any more. A connection that is closed at once may lose the answer."""
 _BACKLOG = 2048
@@ -60,8 +61,9 @@ def serve(
         gc.collect()
         gc.freeze()  # what is there stays, so that no collection looks at it
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # else every broken request is a line
+        patient = type("Protocol", (_Protocol,), {"write_seconds": limits.seconds})
         config = uvicorn.Config(
-            app, http=_Protocol, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
+            app, http=patient, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
             backlog=_BACKLOG, timeout_graceful_shutdown=round(limits.seconds) or 1,
         )  # fmt: skip
         _Server(config, service, lambda: ready(_address(host, listener))).run(sockets=[listener])
@@ -111,33 +113,96 @@ class _Server(uvicorn.Server):
 
 
 class _Protocol(HttpToolsProtocol):
-    """Closes connections whose headers do not come, and those whose body still comes after the answer."""
+    """Drops connections that keep others waiting: whose headers do not come or do not end, whose body still comes after the
+    answer, and who do not take their answer."""
 
+    write_seconds = 30.0
     _patience: asyncio.TimerHandle | None = None
+    _writing: asyncio.TimerHandle | None = None
+    _lingers = False
+    _taken = 0
+    """Bytes of the headers, and of what may become headers."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._wait(_HEADERS_SECONDS)
 
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if self._patience is None and (self.cycle is None or self.cycle.response_complete):
+            self._wait(_HEADERS_SECONDS)  # empty lines, which begin no request
+        if self._patience is not None and not self._lingers:
+            self._take(len(data))
+
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self._taken = 0
         self._wait(_HEADERS_SECONDS)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        if self._patience is None:  # a trailer
+            self._take(len(name) + len(value))
 
     def on_headers_complete(self) -> None:
         self._wait_no_longer()
-        super().on_headers_complete()
+        self._taken = 0
+        if sum(len(name) + len(value) for name, value in self.headers) + len(self.url) > _HEADERS_BYTES:
+            self._refuse("431 Request Header Fields Too Large", f"more than {_HEADERS_BYTES:,} bytes of headers")
+        elif self.parser.should_upgrade():
+            self._refuse("400 Bad Request", "the header Upgrade asks for another protocol; this is HTTP/1.1 alone")
+        else:
+            super().on_headers_complete()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.cycle.response_complete and self.cycle.more_body:
-            self._wait(_LINGER_SECONDS)
+            self._wait(_LINGER_SECONDS, lingers=True)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait_no_longer()
+        if self._writing is not None:
+            self._writing.cancel()
         super().connection_lost(exc)
 
-    def _wait(self, seconds: float) -> None:
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._writing = self.loop.call_later(self.write_seconds, self._look, self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        if self._writing is not None:
+            self._writing.cancel()
+        super().resume_writing()
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse("400 Bad Request", "this is no valid HTTP/1.1 request")
+
+    def _take(self, count: int) -> None:
+        self._taken += count
+        if self._taken > 2 * _HEADERS_BYTES:
+            self._refuse("431 Request Header Fields Too Large", f"more than {_HEADERS_BYTES:,} bytes of headers")
+
+    def _look(self, before: int) -> None:
+        """Drop a client that has taken nothing of its answer since the last look."""
+        left = self.transport.get_write_buffer_size()
+        if left >= before:
+            self.transport.abort()
+        else:
+            self._writing = self.loop.call_later(self.write_seconds, self._look, left)
+
+    def _refuse(self, status: str, message: str) -> None:
+        """Answer for a request that has no route, and close."""
+        if not self.transport.is_closing():
+            body = error_body(message)
+            head = (f"HTTP/1.1 {status}", "content-type: application/json", f"content-length: {len(body)}", "connection: close")
+            self.transport.write("\r\n".join(head).encode() + b"\r\n\r\n" + body)
+            self.transport.close()
+
+    def _wait(self, seconds: float, lingers: bool = False) -> None:
         self._wait_no_longer()
+        self._lingers = lingers
         self._patience = self.loop.call_later(seconds, self.transport.close)
 
     def _wait_no_longer(self) -> None:

@@ -16,7 +16,7 @@ from sequst.corpus.sentence import Sentence, Source, require_short, sentence_fro
 from sequst.errors import Malformed, SequstError, shorten
 from sequst.files import as_json
 from sequst.service.guard import Refused
-from sequst.service.schemas import MOST_WORDS
+from sequst.service.schemas import MOST_CHARACTERS, MOST_WORDS
 from sequst.service.service import Service
 
 TYPE = "application/x-ndjson"
@@ -155,4 +155,7 @@ def _sentence(found: dict[str, Any], number: int) -> Sentence:
         return words_with_tags(found["words"], None, id_, Source("stream", number))
     if "text" not in found:
         raise Malformed(f"the keys {keys_of(found)}", _SHAPES)
-    return sentence_from_text(text_of(found["text"]), id_)
+    text = text_of(found["text"])
+    if len(text) > MOST_CHARACTERS:
+        raise Malformed(f"a text of {len(text):,} characters", f"at most {MOST_CHARACTERS:,} in a line")
+    return sentence_from_text(text, id_)
