@@ -10,6 +10,8 @@ from sequst.cli.options import Device, MinConfidence, Model, Precision
 from sequst.extras import needed
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from fastapi import FastAPI
 
     from sequst.service.service import Service
@@ -60,17 +62,21 @@ def serve(
     def load() -> ServedModel:
         return ServedModel.load(model, device, precision, min_confidence)
 
-    def add(app: FastAPI, service: Service) -> None:
-        if label_studio:
-            from sequst.service.collected import Collected
-            from sequst.service.labelstudio import add_label_studio
+    def add(app: FastAPI, service: Service) -> Collection[str]:
+        if not label_studio:
+            return ()
+        from sequst.service.collected import Collected
+        from sequst.service.labelstudio import PATHS, add_label_studio
 
-            add_label_studio(app, service, Collected(labels))
+        add_label_studio(app, service, Collected(labels))
+        return PATHS
 
-    def ready(address: str) -> None:
+    def ready(address: str, service: Service) -> None:
         note(f"serving {model} at {address}; try it at {address}/docs; Ctrl-C stops it")
         if label_studio:
-            note(f"in Label Studio: Settings > Model > Connect Model, {address}; a labelling interface: {address}/interface")
-            note(f"what people submit goes to {labels}")
+            note(f"in Label Studio: Settings > Model > Connect Model: Name {service.model.version}, Backend URL {address}")
+            note(f"{address}/interface is a labelling interface; what people submit goes to {labels}")
+            if token_file:
+                note("its webhook needs the token too: Settings > Webhooks, header Authorization, Bearer TOKEN")
 
     run(load, host, port, token_file, Limits(max_batch_words, max_wait_ms, queue, max_body_mb, timeout), ready, add)

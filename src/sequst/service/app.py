@@ -66,10 +66,11 @@ def build_app(service: Service) -> FastAPI:
     return app
 
 
-def guarded(app: FastAPI, service: Service, hosts: Collection[str] | None) -> Guard:
+def guarded(app: FastAPI, service: Service, hosts: Collection[str] | None, large: Collection[str] = ()) -> Guard:
+    """`hosts`, `large`: see `Guard`."""
     paths = {route.path for route in app.routes if hasattr(route, "path")}
     limits = service.limits
-    return Guard(app, service.metrics, service.tokens, hosts, limits.body_bytes, limits.seconds, paths, {_STREAM})
+    return Guard(app, service.metrics, service.tokens, hosts, limits.body_bytes, limits.seconds, paths, {_STREAM}, large)
 
 
 def _add_predicting(app: FastAPI, service: Service) -> None:

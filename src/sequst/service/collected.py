@@ -80,6 +80,15 @@ class Collected:
                     self._unsaved.add(project)
                     raise
 
+    async def close(self) -> None:
+        """Write what is not written yet, for the last time."""
+        try:
+            await self._save()
+        except SequstError as error:
+            projects = ", ".join(map(str, sorted(self._unsaved)))
+            log.error("labels of project %s are lost here; export them from Label Studio: %s", projects, error)
+        self._lock.close()
+
     async def _try_again(self) -> None:
         while self._unsaved:
             await asyncio.sleep(_RETRY)
@@ -128,9 +137,15 @@ def _change(tasks: Tasks, event: Event) -> bool:
     return True
 
 
+def as_text(value: Any) -> Any:
+    """A number as text: Label Studio makes one of a cell of a table that has digits alone."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
 def _put(tasks: Tasks, annotation: dict[str, Any], by_number: dict[Any, dict[str, Any]]) -> None:
     """Add an annotation to its task, or replace the one of its number."""
-    number, data = annotation.get("task"), by_number.get(annotation.get("task"), {}).get("data")
+    number, task = annotation.get("task"), by_number.get(annotation.get("task"), {})
+    data, made = task.get("data"), task.get("created_at")
     if type(number) is not int or type(annotation.get("id")) is not int or not isinstance(data, dict):
         raise UsageError("an annotation needs a number, and its task with a number and its data")
     kept = {name: annotation[name] for name in _KEPT if name in annotation}
@@ -138,9 +153,13 @@ def _put(tasks: Tasks, annotation: dict[str, Any], by_number: dict[Any, dict[str
     if not isinstance(regions, list) or not all(isinstance(region, dict) for region in regions):
         raise UsageError("an annotation needs a list of regions as result")
     kept["result"] = [_without_text(region) for region in regions]
-    before = tasks.get(number, {"annotations": []})["annotations"]
-    others = [each for each in before if each["id"] != annotation["id"]]
-    tasks[number] = {"id": number, "data": data, "annotations": sorted([*others, kept], key=lambda each: each["id"])}
+    before = tasks.get(number, {"annotations": []})
+    if made is not None and before.get("created_at", made) != made:
+        raise UsageError(f"task {number} is not the one of before; another Label Studio needs another --labels folder")
+    others = [each for each in before["annotations"] if each["id"] != annotation["id"]]
+    annotations = sorted([*others, kept], key=lambda each: each["id"])
+    written = {name: as_text(value) if name != "id" else value for name, value in data.items()}
+    tasks[number] = {"id": number, "created_at": made, "data": written, "annotations": annotations}
 
 
 def _without_text(region: dict[str, Any]) -> dict[str, Any]:

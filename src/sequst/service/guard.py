@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 SHORTEST_TOKEN = 16
 OPEN = ("/healthz", "/readyz", "/docs", "/openapi.json")
 """Paths that need no token, as all below /docs/: they say nothing of the model."""
+_MINUTE = 60.0
 MOST_HELD = 256 * 10**6
 """Bytes of all bodies that are in memory at the same time."""
 
@@ -102,6 +103,9 @@ class Guard:
     paths: Collection[str]
     """Known paths; others count as one."""
     streams: Collection[str] = ()
+    large: Collection[str] = ()
+    """Whose bodies may be ten times as large, and whose refusals are logged: a tool asks, which shows them to nobody."""
+    _logged: dict[tuple[str, int], float] = field(default_factory=dict, init=False)
     _held: int = field(default=0, init=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -114,6 +118,8 @@ class Guard:
             nonlocal answered
             if message["type"] == "http.response.start":
                 answered = message["status"]
+            elif answered >= 400 and path in self.large:
+                self._log(path, answered, message.get("body", b""))
             await send(message)
 
         held = 0
@@ -121,7 +127,7 @@ class Guard:
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
             self._check(path, headers)
             if path not in self.streams:
-                body = await self._body(receive, headers)
+                body = await self._body(receive, headers, self.most_bytes * (10 if path in self.large else 1))
                 held = len(body)
                 receive = _replayed(body, receive)
             await self.app(scope, receive, watched)
@@ -147,11 +153,11 @@ class Guard:
         if headers.get("content-encoding", "identity") != "identity":
             raise Refused(415, "compressed bodies are not taken; send it plain")
 
-    async def _body(self, receive: Receive, headers: dict[str, str]) -> bytes:
+    async def _body(self, receive: Receive, headers: dict[str, str], most: int) -> bytes:
         """All of it. What is read counts as held."""
         length = headers.get("content-length", "0")
-        if length.isdigit() and int(length) > self.most_bytes:
-            raise self._too_large()
+        if length.isdigit() and int(length) > most:
+            raise _too_large(most)
         body = bytearray()
         try:
             async with asyncio.timeout(self.seconds):
@@ -162,8 +168,8 @@ class Guard:
                     piece = message.get("body", b"")
                     body += piece
                     self._held += len(piece)
-                    if len(body) > self.most_bytes:
-                        raise self._too_large()
+                    if len(body) > most:
+                        raise _too_large(most)
                     if self._held > MOST_HELD:
                         raise Refused(503, "too many large requests at once; try again", {"retry-after": "1"})
                     if not message.get("more_body"):
@@ -175,8 +181,16 @@ class Guard:
             self._held -= len(body)
             raise
 
-    def _too_large(self) -> Refused:
-        return Refused(413, f"more than {self.most_bytes / 10**6:g} MB; send less at once, or all of it to /v1/stream")
+    def _log(self, path: str, status: int, body: bytes) -> None:
+        """Once a minute."""
+        now = time.monotonic()
+        if now - self._logged.get((path, status), -_MINUTE) >= _MINUTE:
+            self._logged[path, status] = now
+            log.warning("%s was refused with %d: %s", path, status, body.decode("utf-8", "replace")[:500])
+
+
+def _too_large(most: int) -> Refused:
+    return Refused(413, f"more than {most / 10**6:g} MB; send less at once, or all of it to /v1/stream")
 
 
 class Gone(Exception):

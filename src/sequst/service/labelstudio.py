@@ -7,6 +7,7 @@ people do. Offsets are code points.
 from __future__ import annotations
 
 import logging
+import os
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ from sequst.corpus.formats.labelstudio import FROM_NAME, TO_NAME, prediction, re
 from sequst.corpus.sentence import Sentence, require_short, require_text, sentence_from_text
 from sequst.errors import Malformed, SequstError, UsageError, shorten
 from sequst.service.app import as_response, first_problem, require_json, unless_gone
-from sequst.service.collected import Collected, Event
+from sequst.service.collected import Collected, Event, as_text
 from sequst.service.guard import Refused
 from sequst.service.schemas import StatusAnswer, errors, schema_of
 from sequst.service.service import Service
@@ -29,6 +30,9 @@ from sequst.tagger.prediction import Prediction
 log = logging.getLogger(__name__)
 Asked = TypeVar("Asked", bound=BaseModel)
 
+PATHS = ("/setup", "/predict", "/webhook")
+"""Label Studio shows nobody why one of these was refused."""
+_COLOURS = ("#4C78A8", "#F2A33A", "#9C6ADE", "#3FA66B", "#D9536F", "#2FA5B5", "#B0803C", "#7D7D87")
 _SECONDS = 90.0
 """For the predictions of all tasks that somebody selected; Label Studio waits 100."""
 
@@ -46,6 +50,7 @@ class TasksRequest(BaseModel):
     model_config = ConfigDict(extra="allow")
     tasks: list[dict[str, Any]]
     label_config: str
+    params: dict[str, Any] | None = None
 
 
 class SetupAnswer(BaseModel):
@@ -84,7 +89,7 @@ class Interface(NamedTuple):
 
     def text_of(self, task: Mapping[str, Any]) -> str:
         data = task.get("data")
-        text = data.get(self.key) if isinstance(data, dict) else None
+        text = as_text(data.get(self.key)) if isinstance(data, dict) else None
         if not isinstance(text, str):
             raise UsageError(f"task {shorten(task.get('id'))} has no text called {shorten(self.key)} among its data")
         return text
@@ -111,10 +116,12 @@ def _parsed(config: str) -> ElementTree.Element:
 
 def interface_for(types: Sequence[str]) -> str:
     """A labelling interface with these types."""
-    labels = "\n".join(f"    <Label value={quoteattr(type_)}/>" for type_ in types)
+    labels = "\n".join(
+        f'    <Label value={quoteattr(type_)} background="{_COLOURS[i % len(_COLOURS)]}"/>' for i, type_ in enumerate(types)
+    )
     return (
         f'<View>\n  <Labels name="{FROM_NAME}" toName="{TO_NAME}">\n{labels}\n  </Labels>\n'
-        f'  <Text name="{TO_NAME}" value="$text"/>\n</View>\n'
+        f'  <Text name="{TO_NAME}" value="$text" granularity="word"/>\n</View>\n'
     )
 
 
@@ -126,6 +133,8 @@ def add_label_studio(app: FastAPI, service: Service, collected: Collected) -> No
 
     tags: list[Any] = ["Label Studio"]
     warned: set[str] = set()
+    trained: set[Any] = set()
+    service.at_end.append(collected.close)
 
     @app.get("/health", response_model=StatusAnswer, responses=errors(), tags=tags)
     async def health() -> Response:
@@ -157,19 +166,27 @@ def add_label_studio(app: FastAPI, service: Service, collected: Collected) -> No
         "/predict", response_model=TasksAnswer, responses=errors(422, 503, 504), openapi_extra=takes(TasksRequest), tags=tags
     )
     async def predict(request: Request) -> Response:
-        """Suggestions for tasks."""
+        """Suggestions for tasks. While somebody draws regions there are none."""
         asked, model = await _asked(request, TasksRequest), service.model
         found = Interface.read(asked.label_config, model.types)
-        sentences = [_sentence(found.text_of(task), number) for number, task in enumerate(asked.tasks, 1)]
-        predictions = await unless_gone(request, service.predict(sentences, seconds=_SECONDS))
-        return as_response({"results": [found.regions(each, model.version) for each in predictions]})
+        if (asked.params or {}).get("context") is not None:  # somebody drew a region; the others are there since it was opened
+            return as_response({"results": [{"result": [], "model_version": model.version} for _ in asked.tasks]})
+        sentences = {i: each for i, task in enumerate(asked.tasks) if (each := _sentence(found, task)) is not None}
+        predictions = await unless_gone(request, service.predict(list(sentences.values()), seconds=_SECONDS))
+        results: list[Any] = [[] for _ in asked.tasks]  # of a task that cannot be tagged nothing is kept
+        for i, predicted in zip(sentences, predictions, strict=True):
+            results[i] = found.regions(predicted, model.version)
+        return as_response({"results": results})
 
     @app.post("/webhook", response_model=StatusAnswer, responses=errors(422, 507), openapi_extra=takes(Event), tags=tags)
     async def webhook(request: Request) -> Response:
         """Something that happened in a project: labels are collected."""
         event = await _asked(request, Event)
-        if event.action == "START_TRAINING":
-            log.info("Label Studio asks for training; the labels are collected: sequst train --labeled FILE, then SIGHUP")
+        project = event.project.get("id") if event.project else None
+        if event.action == "START_TRAINING" and project not in trained:  # it may come with every submission
+            trained.add(project)
+            path = collected.path(project) if isinstance(project, int) else "FILE"
+            log.info("Label Studio asks for training: sequst train --labeled %s, then kill -HUP %d", path, os.getpid())
         try:
             await collected.take(event)
         except UsageError:
@@ -187,11 +204,15 @@ async def _asked(request: Request, model: type[Asked]) -> Asked:
         raise UsageError(first_problem(error.errors(include_url=False, include_context=False, include_input=False))) from None
 
 
-def _sentence(text: str, number: int) -> Sentence:
+def _sentence(interface: Interface, task: Mapping[str, Any]) -> Sentence | None:
+    """The text of a task; None, and a line in the log, where it cannot be tagged."""
     try:
+        text = interface.text_of(task)
         require_text(text)
-        sentence = sentence_from_text(text, number)
+        sentence = sentence_from_text(text)
         require_short(sentence.words)
         return sentence
-    except Malformed as bad:
-        raise UsageError(f"task {number}: found {bad.found}; expected {bad.expected}") from None
+    except (Malformed, UsageError) as error:
+        why = f"found {error.found}; expected {error.expected}" if isinstance(error, Malformed) else str(error)
+        log.warning("no suggestions for task %s: %s", shorten(task.get("id")), why)
+        return None

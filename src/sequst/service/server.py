@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import uvicorn
@@ -41,10 +41,11 @@ def serve(
     port: int,
     token_file: str | None,
     limits: Limits,
-    ready: Callable[[str], None],
-    add: Callable[[FastAPI, Service], None] = lambda app, service: None,
+    ready: Callable[[str, Service], None],
+    add: Callable[[FastAPI, Service], Collection[str]] = lambda app, service: (),
 ) -> None:
-    """Serve until a signal ends it. `ready` is called with the address when requests are taken; `add` adds routes."""
+    """Serve until a signal ends it. `ready` is called with the address when requests are taken. `add` adds routes, and returns
+    those that are `large`, see `Guard`."""
     tokens = Tokens(token_file)
     if not tokens and not _is_loopback(host):
         raise UsageError(
@@ -55,8 +56,8 @@ def serve(
         service = Service(load, tokens, limits)
         hosts = None if tokens else {"localhost", "127.0.0.1", "::1", host.lower()}
         routes = build_app(service)
-        add(routes, service)
-        app = guarded(routes, service, hosts)
+        large = add(routes, service)
+        app = guarded(routes, service, hosts, large)
         _raise_file_limit()
         gc.collect()
         gc.freeze()  # what is there stays, so that no collection looks at it
@@ -66,7 +67,7 @@ def serve(
             app, http=patient, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
             backlog=_BACKLOG, timeout_graceful_shutdown=round(limits.seconds) or 1,
         )  # fmt: skip
-        _Server(config, service, lambda: ready(_address(host, listener))).run(sockets=[listener])
+        _Server(config, service, lambda: ready(_address(host, listener), service)).run(sockets=[listener])
         service.batcher.close()
 
 
@@ -81,6 +82,11 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        for each in self._service.at_end:
+            await each()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -119,7 +125,7 @@ class _Protocol(HttpToolsProtocol):
     write_seconds = 30.0
     _patience: asyncio.TimerHandle | None = None
     _writing: asyncio.TimerHandle | None = None
-    _lingers = False
+    _refused = _lingers = False
     _taken = 0
     """Bytes of the headers, and of what may become headers."""
 
@@ -128,8 +134,9 @@ class _Protocol(HttpToolsProtocol):
         self._wait(_HEADERS_SECONDS)
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self.transport.is_closing():
+        if not self._refused:
+            super().data_received(data)
+        if self._refused or self.transport.is_closing():
             return
         if self._patience is None and (self.cycle is None or self.cycle.response_complete):
             self._wait(_HEADERS_SECONDS)  # empty lines, which begin no request
@@ -193,12 +200,14 @@ class _Protocol(HttpToolsProtocol):
             self._writing = self.loop.call_later(self.write_seconds, self._look, left)
 
     def _refuse(self, status: str, message: str) -> None:
-        """Answer for a request that has no route, and close."""
-        if not self.transport.is_closing():
+        """Answer for a request that has no route, and close, but not at once: the answer might be lost."""
+        if not self._refused and not self.transport.is_closing():
+            self._refused = True
             body = error_body(message)
             head = (f"HTTP/1.1 {status}", "content-type: application/json", f"content-length: {len(body)}", "connection: close")
             self.transport.write("\r\n".join(head).encode() + b"\r\n\r\n" + body)
-            self.transport.close()
+            self.transport.write_eof()
+            self._wait(_LINGER_SECONDS, lingers=True)
 
     def _wait(self, seconds: float, lingers: bool = False) -> None:
         self._wait_no_longer()

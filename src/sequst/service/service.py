@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from sequst.corpus.sentence import Sentence
@@ -41,6 +41,8 @@ class Service:
         self.batcher = Batcher(load, limits.batch_words, limits.wait_ms / 1000, limits.queue, self.metrics)
         self.metrics.watch_queue(lambda: self.batcher.waiting)
         self.stopping = asyncio.Event()
+        self.at_end: list[Callable[[], Awaitable[None]]] = []
+        """Called when the last request is answered."""
         self._loading = asyncio.Lock()
 
     @property
@@ -81,4 +83,4 @@ class Service:
                 log.error("the old model stays: %s", error)
                 raise
             self.metrics.reload(True)
-            log.info("the model was loaded again and answers from now on")
+            log.info("the model was loaded again and answers from now on, as %s", self.model.version)
