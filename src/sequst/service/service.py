@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -82,5 +83,8 @@ class Service:
                 self.metrics.reload(False)
                 log.error("the old model stays: %s", error)
                 raise
+            gc.unfreeze()  # what was there at the start, the old model too, may go
+            gc.collect()
+            gc.freeze()
             self.metrics.reload(True)
             log.info("the model was loaded again and answers from now on, as %s", self.model.version)
