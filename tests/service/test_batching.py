@@ -168,7 +168,25 @@ def test_uncertainty_is_computed_for_one_request_at_a_time_and_whole() -> None:
         await asyncio.sleep(0)
         gate.opened.set()
         await asyncio.gather(first, *uncertain, *plain)
-        assert [len(batch) for batch in capitals.batches] == [1, 3, 3, 2]
+        assert [len(batch) for batch in capitals.batches] == [1, 3, 3, 2]  # who came first is first
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("lanes", [2, 3])
+def test_a_lane_is_left_to_those_without_uncertainty(lanes: int) -> None:
+    async def main() -> None:
+        gate = Gate()
+        capitals = Capitals(gate)
+        own = batcher(capitals, lanes)
+        uncertain = [asyncio.create_task(own.predict(words(2, 2), uncertainty=True)) for _ in range(5)]
+        await gate.until(lanes - 1)
+        assert own.waiting == 5 - (lanes - 1)
+        plain = asyncio.create_task(own.predict(words(1)))
+        await gate.until(1)  # it is computed while they are
+        assert own.waiting == 5 - (lanes - 1)
+        gate.opened.set()
+        assert [len(each) for each in await asyncio.gather(*uncertain, plain)] == [2] * 5 + [1]
 
     asyncio.run(main())
 

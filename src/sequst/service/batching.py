@@ -2,6 +2,7 @@
 
 A lane is a thread that computes one batch at a time. Whenever one is free it takes the requests that have waited longest, up to
 its share of the words. A request that is larger goes on at the end of the queue: a small one waits for one batch of it at most.
+Requests with uncertainty take 20 passes and are computed one by one; where there are several lanes, one is left to the others.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ class Batcher:
         self._load = load
         self._max_words, self._max_wait, self._most_waiting, self._watcher = max_words, max_wait, most_waiting, watcher
         self._queue: deque[Job] = deque()
-        self._running = self._expected = 0
+        self._uncertain: deque[Job] = deque()
+        self._running = self._running_uncertain = self._expected = 0
         self._timer: asyncio.TimerHandle | None = None
         self._lanes = ThreadPoolExecutor(thread_name_prefix="lane")
         # OpenMP lets the helpers of a thread wait without sleep only as long as there are no more of all threads than cores.
@@ -87,26 +89,32 @@ class Batcher:
     @property
     def waiting(self) -> int:
         """Requests in the queue."""
-        return len(self._queue)
+        return len(self._queue) + len(self._uncertain)
 
     async def predict(self, sentences: Sequence[Sentence], uncertainty: bool = False) -> list[Prediction]:
         """Predictions without a confidence cut. One that is cancelled leaves the queue."""
         if not sentences:
             return []
-        if len(self._queue) >= self._most_waiting:
+        if self.waiting >= self._most_waiting:
             raise Busy
         job = Job(sentences, uncertainty, self.model)
-        self._queue.append(job)
+        (self._uncertain if uncertainty else self._queue).append(job)
         self._dispatch()
         try:
             return await job.done
         finally:
             if job.taken < len(sentences):
-                self._queue = deque(each for each in self._queue if each is not job)
+                (self._uncertain if uncertainty else self._queue).remove(job)
 
     def _dispatch(self) -> None:
         """Give batches to the lanes that are free."""
-        while self._queue and self._running < self.model.lanes:
+        while self._running < self.model.lanes:
+            if self._is_next_uncertain():
+                self._running_uncertain += 1
+                self._start([self._uncertain.popleft().take(0)], 1, alone=False)
+                continue
+            if not self._queue:
+                return
             if (wait := self._worth_waiting()) > 0:
                 if self._timer is None:
                     self._timer = asyncio.get_running_loop().call_later(wait, self._waited)
@@ -114,10 +122,19 @@ class Batcher:
             batch = self._next_batch()
             alone = not self._running and not self._queue and self._wide_is_free
             lanes = self.model.lanes if alone else 1  # threads that share a product wait long for one that has no core
-            self._running += lanes
             self._expected = len(batch)
-            task = asyncio.get_running_loop().create_task(self._compute(batch, lanes, alone))
-            task.add_done_callback(lambda task: task.cancelled() or task.result())  # a fault of ours is not to be silent
+            self._start(batch, lanes, alone)
+
+    def _is_next_uncertain(self) -> bool:
+        lanes = self.model.lanes
+        if not self._uncertain or self._running_uncertain >= max(1, lanes - 1):
+            return False
+        return lanes > 1 or not self._queue or self._uncertain[0].asked <= self._queue[0].asked
+
+    def _start(self, batch: list[Piece], lanes: int, alone: bool) -> None:
+        self._running += lanes
+        task = asyncio.get_running_loop().create_task(self._compute(batch, lanes, alone))
+        task.add_done_callback(lambda task: task.cancelled() or task.result())  # a fault of ours is not to be silent
 
     def _waited(self) -> None:
         self._timer = None
@@ -136,14 +153,14 @@ class Batcher:
         unfinished: list[Job] = []
         while self._queue and most > 0:
             job = self._queue[0]
-            if batch and (job.uncertainty or job.model is not batch[0].job.model):
+            if batch and job.model is not batch[0].job.model:
                 break
             self._queue.popleft()
             piece = job.take(most)
             batch.append(piece)
             if job.taken < len(job.sentences):
                 unfinished.append(job)
-            most = 0 if job.uncertainty else most - piece.words
+            most -= piece.words
         self._queue.extend(unfinished)
         return batch
 
@@ -153,6 +170,7 @@ class Batcher:
             await self._answer(batch, alone)
         finally:
             self._running -= lanes
+            self._running_uncertain -= batch[0].job.uncertainty
             self._dispatch()
 
     async def _answer(self, batch: list[Piece], alone: bool) -> None:

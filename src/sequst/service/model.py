@@ -122,7 +122,7 @@ def _load_tagger(folder: Path, device: str, precision: str, min_confidence: floa
             return list(annotate(tagger, sentences, keep_forward=True))
 
     def uncertain(sentences: Sequence[Sentence], alone: bool) -> list[Prediction]:
-        torch.set_num_threads(cores)
+        torch.set_num_threads(1 if lanes > 1 else cores)
         with in_precision(tagger.device, precision):
             return list(annotate_with_uncertainty(tagger, sentences))
 

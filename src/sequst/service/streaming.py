@@ -16,7 +16,7 @@ from sequst.corpus.sentence import Sentence, Source, require_short, sentence_fro
 from sequst.errors import Malformed, SequstError, shorten
 from sequst.files import as_json
 from sequst.service.guard import Refused
-from sequst.service.schemas import MOST_CHARACTERS, MOST_WORDS
+from sequst.service.schemas import MOST_CHARACTERS, MOST_UNCERTAIN, MOST_WORDS
 from sequst.service.service import Service
 
 TYPE = "application/x-ndjson"
@@ -72,20 +72,24 @@ class LineStream(Response):
 
 
 async def _groups(receive: Receive, service: Service, whole: bool) -> AsyncIterator[list[Read]]:
-    """Lines that are tagged together: those that came together, up to a number of them. With `whole` always that number, so
+    """Lines that are tagged together: those that came together, up to a number of them. With `whole` always so many, so
     that dropout, which depends on the group, does not depend on the network."""
     group: list[Read] = []
-    numbers = itertools.count(1)
+    numbers, words, most = itertools.count(1), 0, MOST_UNCERTAIN if whole else MOST_WORDS
     async for lines in _lines(receive, service):
         for line, number in zip(lines, numbers, strict=False):  # numbers are endless
-            if line is None or line.strip():
-                group.append((number, _read(line, number)))
-            if len(group) == _GROUP:
+            if line is not None and not line.strip():
+                continue
+            read = _read(line, number, most)
+            more = len(read) if isinstance(read, Sentence) else 0
+            if len(group) == _GROUP or words + more > most:
                 yield group
-                group = []
+                group, words = [], 0
+            group.append((number, read))
+            words += more
         if group and not whole:
             yield group
-            group = []
+            group, words = [], 0
     if group:
         yield group
 
@@ -126,14 +130,14 @@ async def _message(receive: Receive, service: Service) -> Message:
         stopping.cancel()
 
 
-def _read(line: bytes | None, number: int) -> Sentence | str:
+def _read(line: bytes | None, number: int, most: int) -> Sentence | str:
     try:
         if line is None:
             raise Malformed("a line that is longer than a body may be", "shorter lines")
         sentence = _sentence(_object(line), number)
         require_short(sentence.words)
-        if len(sentence) > MOST_WORDS:
-            raise Malformed(f"{len(sentence):,} words", f"at most {MOST_WORDS:,} in a line")
+        if len(sentence) > most:
+            raise Malformed(f"{len(sentence):,} words", f"at most {most:,} in a line")
         return sentence
     except Malformed as bad:
         return f"found {bad.found}; expected {bad.expected}"
