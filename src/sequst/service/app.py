@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Sequence
-from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
 from fastapi import FastAPI, Query, Request, Response
@@ -14,7 +13,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from sequst.corpus.sentence import Sentence
-from sequst.errors import SequstError, UsageError, shorten
+from sequst.errors import Malformed, SequstError, UsageError, shorten
 from sequst.files import as_json
 from sequst.service.guard import Gone, Guard, Refused, error_body
 from sequst.service.schemas import (
@@ -31,7 +30,8 @@ from sequst.service.schemas import (
 from sequst.service.service import Service
 from sequst.service.streaming import TYPE as LINES
 from sequst.service.streaming import LineStream
-from sequst.tagger.prediction import Prediction, as_sentences
+from sequst.service.texts import checked
+from sequst.tagger.prediction import Prediction
 from sequst.version import __version__
 
 T = TypeVar("T")
@@ -213,18 +213,17 @@ def _parsed(body: bytes) -> tuple[PredictRequest, list[Sentence]]:
         asked = PredictRequest.model_validate_json(body)
     except ValidationError as error:
         raise UsageError(first_problem(error.errors(include_url=False, include_context=False, include_input=False))) from None
-    what, inputs = (
-        ("sentences", [tuple(words) for words in asked.sentences or ()]) if asked.texts is None else ("texts", asked.texts)
-    )
+    what = "texts" if asked.sentences is None else "sentences"
+    inputs: Sequence[str | list[str]] = asked.texts or asked.sentences or ()
     characters = sum(len(each) if isinstance(each, str) else sum(map(len, each)) for each in inputs)
     if characters > MOST_CHARACTERS:
         raise UsageError(f"{characters:,} characters; at most {MOST_CHARACTERS:,} in a request; make several, or use {_STREAM}")
     sentences: list[Sentence] = []
     for number, each in enumerate(inputs, 1):
         try:
-            sentences.append(replace(as_sentences(each)[0][0], id=number))
-        except UsageError as error:
-            raise UsageError(f"{what}[{number - 1}]: {str(error).removeprefix('sentence 1: ')}") from None
+            sentences.append(checked(each, number))
+        except Malformed as bad:
+            raise UsageError(f"{what}[{number - 1}]: found {bad.found}; expected {bad.expected}") from None
     words, most = sum(map(len, sentences)), MOST_UNCERTAIN if asked.uncertainty else MOST_WORDS
     if words > most:
         raise UsageError(f"{words:,} words; at most {most:,} in a request; make several, or use {_STREAM}")

@@ -120,7 +120,8 @@ class Batcher:
                     self._timer = asyncio.get_running_loop().call_later(wait, self._waited)
                 return
             batch = self._next_batch()
-            alone = not self._running and not self._queue and self._wide_is_free
+            small = sum(piece.words for piece in batch) <= self._max_words  # others wait for no more
+            alone = small and not self._running and not self.waiting and self._wide_is_free
             lanes = self.model.lanes if alone else 1  # threads that share a product wait long for one that has no core
             self._expected = len(batch)
             self._start(batch, lanes, alone)

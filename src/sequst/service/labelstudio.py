@@ -6,9 +6,9 @@ people do. Offsets are code points.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
-import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, TypeVar
@@ -18,13 +18,14 @@ from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sequst.corpus.formats.labelstudio import FROM_NAME, TO_NAME, prediction, region
-from sequst.corpus.sentence import Sentence, require_short, require_text, sentence_from_text
+from sequst.corpus.sentence import Sentence
 from sequst.errors import Malformed, SequstError, UsageError, shorten
 from sequst.service.app import as_response, first_problem, require_json, unless_gone
 from sequst.service.collected import Collected, Event, as_text
 from sequst.service.guard import Refused
 from sequst.service.schemas import StatusAnswer, errors, schema_of
 from sequst.service.service import Service
+from sequst.service.texts import checked
 from sequst.tagger.prediction import Prediction
 
 log = logging.getLogger(__name__)
@@ -33,6 +34,7 @@ Asked = TypeVar("Asked", bound=BaseModel)
 PATHS = ("/setup", "/predict", "/webhook")
 """Label Studio shows nobody why one of these was refused."""
 _COLOURS = ("#4C78A8", "#F2A33A", "#9C6ADE", "#3FA66B", "#D9536F", "#2FA5B5", "#B0803C", "#7D7D87")
+_LONGEST = 1_000_000
 _SECONDS = 90.0
 """For the predictions of all tasks that somebody selected; Label Studio waits 100."""
 
@@ -105,11 +107,18 @@ class Interface(NamedTuple):
         return prediction(regions, [round(entity.confidence, 6) for entity in entities], version)
 
 
+class _Plain(ElementTree.TreeBuilder):
+    """Elements alone. Only a document type can declare entities, which may expand to any size."""
+
+    def doctype(self, *_: Any) -> None:
+        raise UsageError("the labelling interface declares a document type, which is not read")
+
+
 def _parsed(config: str) -> ElementTree.Element:
-    if "<!" in re.sub(r"<!--.*?-->", "", config, flags=re.DOTALL):
-        raise UsageError("the labelling interface declares a document type or entities, which are not read")
+    if len(config) > _LONGEST:
+        raise UsageError(f"the labelling interface has {len(config):,} characters; at most {_LONGEST:,} are read")
     try:
-        return ElementTree.fromstring(config)
+        return ElementTree.fromstring(config, ElementTree.XMLParser(target=_Plain()))
     except (ElementTree.ParseError, ValueError) as error:
         raise UsageError(f"the labelling interface is no XML: {error}") from None
 
@@ -171,7 +180,8 @@ def add_label_studio(app: FastAPI, service: Service, collected: Collected) -> No
         found = Interface.read(asked.label_config, model.types)
         if (asked.params or {}).get("context") is not None:  # somebody drew a region; the others are there since it was opened
             return as_response({"results": [{"result": [], "model_version": model.version} for _ in asked.tasks]})
-        sentences = {i: each for i, task in enumerate(asked.tasks) if (each := _sentence(found, task)) is not None}
+        read = await asyncio.to_thread(lambda: [_sentence(found, task) for task in asked.tasks])
+        sentences = {i: each for i, each in enumerate(read) if each is not None}
         predictions = await unless_gone(request, service.predict(list(sentences.values()), seconds=_SECONDS))
         results: list[Any] = [[] for _ in asked.tasks]  # of a task that cannot be tagged nothing is kept
         for i, predicted in zip(sentences, predictions, strict=True):
@@ -208,10 +218,7 @@ def _sentence(interface: Interface, task: Mapping[str, Any]) -> Sentence | None:
     """The text of a task; None, and a line in the log, where it cannot be tagged."""
     try:
         text = interface.text_of(task)
-        require_text(text)
-        sentence = sentence_from_text(text)
-        require_short(sentence.words)
-        return sentence
+        return checked(text)
     except (Malformed, UsageError) as error:
         why = f"found {error.found}; expected {error.expected}" if isinstance(error, Malformed) else str(error)
         log.warning("no suggestions for task %s: %s", shorten(task.get("id")), why)

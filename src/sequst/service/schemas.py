@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 MOST_TEXTS, MOST_CHARACTERS, MOST_WORDS, MOST_UNCERTAIN = 10_000, 1_000_000, 100_000, 2_000
 """Of one request: texts, characters, words, and words with uncertainty, which takes 20 passes."""
+MOST_IN_TEXT = 20_000
+"""Words of one text or sentence, which no batch can share with others."""
 
 _EXAMPLE: dict[str, JsonValue] = {"texts": ["Can Sydney conduct The Planets in Verona on Friday?"]}
 _ERRORS = {

@@ -12,12 +12,13 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from sequst.corpus.formats.records import id_of, keys_of, text_of, words_with_tags
-from sequst.corpus.sentence import Sentence, Source, require_short, sentence_from_text
+from sequst.corpus.sentence import Sentence, Source
 from sequst.errors import Malformed, SequstError, shorten
 from sequst.files import as_json
 from sequst.service.guard import Refused
-from sequst.service.schemas import MOST_CHARACTERS, MOST_UNCERTAIN, MOST_WORDS
+from sequst.service.schemas import MOST_IN_TEXT, MOST_UNCERTAIN, MOST_WORDS
 from sequst.service.service import Service
+from sequst.service.texts import checked
 
 TYPE = "application/x-ndjson"
 _GROUP = 128
@@ -134,11 +135,7 @@ def _read(line: bytes | None, number: int, most: int) -> Sentence | str:
     try:
         if line is None:
             raise Malformed("a line that is longer than a body may be", "shorter lines")
-        sentence = _sentence(_object(line), number)
-        require_short(sentence.words)
-        if len(sentence) > most:
-            raise Malformed(f"{len(sentence):,} words", f"at most {most:,} in a line")
-        return sentence
+        return _sentence(_object(line), number, min(most, MOST_IN_TEXT))
     except Malformed as bad:
         return f"found {bad.found}; expected {bad.expected}"
 
@@ -153,13 +150,10 @@ def _object(line: bytes) -> dict[str, Any]:
     return found
 
 
-def _sentence(found: dict[str, Any], number: int) -> Sentence:
+def _sentence(found: dict[str, Any], number: int, most: int) -> Sentence:
     id_ = id_of(found.get("id"), number)
     if "words" in found:
-        return words_with_tags(found["words"], None, id_, Source("stream", number))
+        return checked(words_with_tags(found["words"], None, id_, Source("stream", number)).words, id_, most)
     if "text" not in found:
         raise Malformed(f"the keys {keys_of(found)}", _SHAPES)
-    text = text_of(found["text"])
-    if len(text) > MOST_CHARACTERS:
-        raise Malformed(f"a text of {len(text):,} characters", f"at most {MOST_CHARACTERS:,} in a line")
-    return sentence_from_text(text, id_)
+    return checked(text_of(found["text"]), id_, most)
