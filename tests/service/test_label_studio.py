@@ -339,7 +339,9 @@ def test_two_servers_do_not_collect_into_one_folder(tmp_path: Path) -> None:
     [
         lambda body: body["annotation"].pop("id"), lambda body: body["annotation"].update(task="1"),
         lambda body: body["task"].pop("data"), lambda body: body["task"].update(id=99), lambda body: body.pop("action"),
-        lambda body: body["annotation"].update(result=[1]),
+        lambda body: body["annotation"].update(result=[1]), lambda body: body["annotation"].update(task=[1]),
+        lambda body: body["task"].update(id=[1]), lambda body: body["project"].update(id=10**40),
+        lambda body: body["annotation"].update(result=[{"value": {"start": float("nan")}}]),
     ],
 )  # fmt: skip
 def test_an_event_that_is_no_event_changes_nothing(asgi: MakeAsgi, tmp_path: Path, change: Any) -> None:

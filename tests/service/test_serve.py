@@ -171,7 +171,9 @@ def test_headers_that_do_not_come_are_not_waited_for(monkeypatch: pytest.MonkeyP
                 found = await answered(begin)
                 assert found.startswith(b"HTTP/1.1 400")
                 assert b'{"error"' in found
-            assert b"header Upgrade" in await answered(whole + b"Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
+            upgrade = b"Connection: Upgrade\r\nUpgrade: h2c\r\n"
+            assert b"204" in await answered(whole + upgrade + b"\r\n", then=b"\r\n")
+            assert b"header Upgrade" in await answered(whole + upgrade, then=b"\r\n")
             server.should_exit = True
             await serving
 

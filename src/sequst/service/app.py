@@ -87,7 +87,7 @@ def _add_predicting(app: FastAPI, service: Service) -> None:
         """Tag texts, or sentences of words. The records are those of `sequst predict`."""
         require_json(request)
         body = await request.body()
-        run = asyncio.to_thread if len(body) > _LARGE else _at_once
+        run = service.in_turn if len(body) > _LARGE else _at_once
         asked, sentences = await run(_parsed, body)
         found = await unless_gone(request, service.predict(sentences, asked.uncertainty, asked.min_confidence))
         return Response(await run(_answer_of, asked, found), media_type="application/json")

@@ -4,37 +4,60 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from sequst.errors import SequstError, UsageError, said
 from sequst.files import as_json, as_path, atomic_text, explained, lock
 from sequst.inputs import read_json
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 _RETRY = 5.0
 """Seconds until labels that could not be written are tried again."""
-_KEPT = ("id", "result", "was_cancelled", "ground_truth", "completed_by")
-"""Of an annotation."""
 
 Tasks = dict[int, dict[str, Any]]
 """Those of a project, by their number."""
 
 
+Number = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
+
+
+class Numbered(BaseModel):
+    """Something of Label Studio's."""
+
+    model_config = ConfigDict(extra="ignore")
+    id: Number
+
+
+class Task(Numbered):
+    data: dict[str, Any]
+    created_at: str | None = None
+
+
+class Annotation(Numbered):
+    """What somebody submitted for a task."""
+
+    task: Number
+    result: list[dict[str, Any]]
+    was_cancelled: bool = False
+    ground_truth: bool = False
+    completed_by: Any = None
+
+
 class Event(BaseModel):
     """Something that happened in a project of Label Studio."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="ignore")
     action: str
-    project: dict[str, Any] | None = None
-    task: dict[str, Any] | list[dict[str, Any]] | None = None
-    annotation: dict[str, Any] | list[dict[str, Any]] | None = None
-    annotations: list[dict[str, Any]] = []
-    tasks: list[dict[str, Any]] = []
+    project: Numbered | None = None
+    task: Task | list[Task] | None = None
+    annotation: Annotation | list[Annotation] | None = None
+    annotations: list[Numbered] = []
+    tasks: list[Numbered] = []
 
 
 class Collected:
@@ -56,10 +79,9 @@ class Collected:
     async def take(self, event: Event) -> None:
         """Take over what the event says of labels. They are on the disk then; else they are kept and tried again until they
         are, and that is an error."""
-        project = event.project.get("id") if event.project else None
-        if type(project) is not int or not _change(self._projects.setdefault(project, {}), event):
+        if event.project is None or not _change(self._projects.setdefault(event.project.id, {}), event):
             return
-        self._unsaved.add(project)
+        self._unsaved.add(event.project.id)
         try:
             await self._save()
         except SequstError as error:
@@ -120,16 +142,21 @@ def _read(path: Path) -> Tasks:
 def _change(tasks: Tasks, event: Event) -> bool:
     """Change the tasks as the event says; whether it says anything of labels."""
     if event.action in ("ANNOTATION_CREATED", "ANNOTATION_UPDATED", "ANNOTATIONS_CREATED"):
-        by_number = {task.get("id"): task for task in _as_list(event.task)}
+        by_number = {task.id: task for task in _as_list(event.task)}
+        changed: Tasks = {}
         for annotation in _as_list(event.annotation):
-            _put(tasks, annotation, by_number)
+            if annotation.task not in by_number:
+                raise UsageError(f"an annotation of task {annotation.task} without this task")
+            before = changed.get(annotation.task, tasks.get(annotation.task))
+            changed[annotation.task] = _annotated(by_number[annotation.task], annotation, before)
+        tasks.update(changed)
     elif event.action == "ANNOTATIONS_DELETED":
-        gone = {annotation.get("id") for annotation in event.annotations}
+        gone = {annotation.id for annotation in event.annotations}
         for task in tasks.values():
             task["annotations"] = [each for each in task["annotations"] if each["id"] not in gone]
     elif event.action == "TASKS_DELETED":
         for deleted in event.tasks:
-            tasks.pop(deleted.get("id", 0), None)
+            tasks.pop(deleted.id, None)
     else:
         return False
     for number in [number for number, task in tasks.items() if not task["annotations"]]:
@@ -142,24 +169,24 @@ def as_text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-def _put(tasks: Tasks, annotation: dict[str, Any], by_number: dict[Any, dict[str, Any]]) -> None:
-    """Add an annotation to its task, or replace the one of its number."""
-    number, task = annotation.get("task"), by_number.get(annotation.get("task"), {})
-    data, made = task.get("data"), task.get("created_at")
-    if type(number) is not int or type(annotation.get("id")) is not int or not isinstance(data, dict):
-        raise UsageError("an annotation needs a number, and its task with a number and its data")
-    kept = {name: annotation[name] for name in _KEPT if name in annotation}
-    regions = annotation.get("result")
-    if not isinstance(regions, list) or not all(isinstance(region, dict) for region in regions):
-        raise UsageError("an annotation needs a list of regions as result")
-    kept["result"] = [_without_text(region) for region in regions]
-    before = tasks.get(number, {"annotations": []})
-    if made is not None and before.get("created_at", made) != made:
-        raise UsageError(f"task {number} is not the one of before; another Label Studio needs another --labels folder")
-    others = [each for each in before["annotations"] if each["id"] != annotation["id"]]
-    annotations = sorted([*others, kept], key=lambda each: each["id"])
-    written = {name: as_text(value) if name != "id" else value for name, value in data.items()}
-    tasks[number] = {"id": number, "created_at": made, "data": written, "annotations": annotations}
+def _annotated(task: Task, annotation: Annotation, before: dict[str, Any] | None) -> dict[str, Any]:
+    """The task with the annotation, in place of that of its number."""
+    if before is not None and task.created_at is not None and before.get("created_at") not in (None, task.created_at):
+        raise UsageError(f"task {task.id} is not the one of before; another Label Studio needs another --labels folder")
+    kept = annotation.model_dump(exclude={"task"})
+    kept["result"] = [_without_text(region) for region in annotation.result]
+    others = [each for each in (before or {"annotations": []})["annotations"] if each["id"] != annotation.id]
+    found = {
+        "id": task.id,
+        "created_at": task.created_at,
+        "data": {name: as_text(value) if name != "id" else value for name, value in task.data.items()},
+        "annotations": sorted([*others, kept], key=lambda each: each["id"]),
+    }
+    try:
+        as_json(found)
+    except SequstError as error:
+        raise UsageError(f"task {task.id}: {error}") from None
+    return found
 
 
 def _without_text(region: dict[str, Any]) -> dict[str, Any]:
@@ -170,5 +197,5 @@ def _without_text(region: dict[str, Any]) -> dict[str, Any]:
     return {**region, "value": {name: each for name, each in value.items() if name != "text"}}
 
 
-def _as_list(value: Any) -> Iterator[dict[str, Any]]:
-    yield from value if isinstance(value, list) else [] if value is None else [value]
+def _as_list(value: T | list[T] | None) -> list[T]:
+    return value if isinstance(value, list) else [] if value is None else [value]

@@ -6,7 +6,6 @@ people do. Offsets are code points.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import xml.etree.ElementTree as ElementTree
@@ -141,8 +140,8 @@ def add_label_studio(app: FastAPI, service: Service, collected: Collected) -> No
         return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema_of(model)}}}}
 
     tags: list[Any] = ["Label Studio"]
-    warned: set[str] = set()
-    trained: set[Any] = set()
+    warned: set[int] = set()
+    trained: set[int] = set()
     service.at_end.append(collected.close)
 
     @app.get("/health", response_model=StatusAnswer, responses=errors(), tags=tags)
@@ -166,8 +165,8 @@ def add_label_studio(app: FastAPI, service: Service, collected: Collected) -> No
         asked = await _asked(request, SetupRequest)
         found = Interface.read(asked.config, service.model.types)
         missing = [type_ for type_ in service.model.types if type_ not in found.labels]
-        if missing and asked.config not in warned:  # it is sent whenever somebody opens a page
-            warned.add(asked.config)
+        if missing and hash(asked.config) not in warned:  # it is sent whenever somebody opens a page
+            warned.add(hash(asked.config))
             log.warning("the labelling interface has no label for %s; such entities are not suggested", ", ".join(missing))
         return as_response({"model_version": service.model.version})
 
@@ -180,7 +179,7 @@ def add_label_studio(app: FastAPI, service: Service, collected: Collected) -> No
         found = Interface.read(asked.label_config, model.types)
         if (asked.params or {}).get("context") is not None:  # somebody drew a region; the others are there since it was opened
             return as_response({"results": [{"result": [], "model_version": model.version} for _ in asked.tasks]})
-        read = await asyncio.to_thread(lambda: [_sentence(found, task) for task in asked.tasks])
+        read = await service.in_turn(lambda: [_sentence(found, task) for task in asked.tasks])
         sentences = {i: each for i, each in enumerate(read) if each is not None}
         predictions = await unless_gone(request, service.predict(list(sentences.values()), seconds=_SECONDS))
         results: list[Any] = [[] for _ in asked.tasks]  # of a task that cannot be tagged nothing is kept
@@ -192,10 +191,10 @@ def add_label_studio(app: FastAPI, service: Service, collected: Collected) -> No
     async def webhook(request: Request) -> Response:
         """Something that happened in a project: labels are collected."""
         event = await _asked(request, Event)
-        project = event.project.get("id") if event.project else None
+        project = event.project.id if event.project else 0
         if event.action == "START_TRAINING" and project not in trained:  # it may come with every submission
             trained.add(project)
-            path = collected.path(project) if isinstance(project, int) else "FILE"
+            path = collected.path(project)
             log.info("Label Studio asks for training: sequst train --labeled %s, then kill -HUP %d", path, os.getpid())
         try:
             await collected.take(event)

@@ -8,6 +8,7 @@ import gc
 import ipaddress
 import logging
 import os
+import re
 import signal
 import socket
 import sys
@@ -31,6 +32,7 @@ _HEADERS_SECONDS = 10.0
 _HEADERS_BYTES = 32_768
 _LINGER_SECONDS = 5.0
 """For the rest of a body that nobody reads any more. A connection that is closed at once may lose the answer."""
+_UPGRADE = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
 _BACKLOG = 2048
 _MOST_FILES = 65_536
 
@@ -125,7 +127,7 @@ class _Protocol(HttpToolsProtocol):
     write_seconds = 30.0
     _patience: asyncio.TimerHandle | None = None
     _writing: asyncio.TimerHandle | None = None
-    _refused = _lingers = False
+    _refused = _lingers = _began = False
     _taken = 0
     """Bytes of the headers, and of what may become headers."""
 
@@ -134,18 +136,23 @@ class _Protocol(HttpToolsProtocol):
         self._wait(_HEADERS_SECONDS)
 
     def data_received(self, data: bytes) -> None:
+        self._began = False
         if not self._refused:
-            super().data_received(data)
+            super().data_received(data if self._is_answering else _without_upgrade(data))
         if self._refused or self.transport.is_closing():
             return
-        if self._patience is None and (self.cycle is None or self.cycle.response_complete):
+        if self._patience is None and not self._is_answering:
             self._wait(_HEADERS_SECONDS)  # empty lines, which begin no request
-        if self._patience is not None and not self._lingers:
+        if self._patience is not None and not self._lingers and not self._began:
             self._take(len(data))
+
+    @property
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._taken = 0
+        self._began, self._taken = True, 0
         self._wait(_HEADERS_SECONDS)
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -203,6 +210,10 @@ class _Protocol(HttpToolsProtocol):
         """Answer for a request that has no route, and close, but not at once: the answer might be lost."""
         if not self._refused and not self.transport.is_closing():
             self._refused = True
+            if self.cycle is not None:  # what was asked before gets no answer after this one
+                self.cycle.disconnected = True
+                self.cycle.message_event.set()
+            self.pipeline.clear()
             body = error_body(message)
             head = (f"HTTP/1.1 {status}", "content-type: application/json", f"content-length: {len(body)}", "connection: close")
             self.transport.write("\r\n".join(head).encode() + b"\r\n\r\n" + body)
@@ -218,6 +229,12 @@ class _Protocol(HttpToolsProtocol):
         if self._patience is not None:
             self._patience.cancel()
             self._patience = None
+
+
+def _without_upgrade(data: bytes) -> bytes:
+    """The beginning of a request without an offer of another protocol, which Java makes: the parser would stop for it."""
+    head, end, rest = data.partition(b"\r\n\r\n")
+    return _UPGRADE.sub(b"\r\nNot-Upgrade:", head) + end + rest if end else data
 
 
 def _is_loopback(host: str) -> bool:
