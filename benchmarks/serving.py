@@ -196,6 +196,11 @@ class Connection(asyncio.Protocol):
             self.data, self.length = b"", -1
             self.answer.set_result((status, body))
 
+    @property
+    def is_open(self) -> bool:
+        """Servers close connections that nobody uses."""
+        return not self.transport.is_closing()
+
     def connection_lost(self, error: Exception | None) -> None:
         if self.answer is not None and not self.answer.done():
             self.answer.set_exception(ConnectionError("the server hung up"))
@@ -259,6 +264,8 @@ async def by_chance(server: Server, requests: Sequence[bytes], rate: float, seco
     tasks: list[asyncio.Task[None]] = []
 
     async def one(request: bytes, begun: float) -> None:
+        while free and not free[-1].is_open:
+            free.pop()
         connection = free.pop() if free else await connected(server)
         await load.ask(connection, request, begun)
         free.append(connection)
@@ -400,11 +407,12 @@ def main() -> None:
             found["steady"] = asyncio.run(by_chance(ours, requests, rate, 3 * options.seconds)).told()
             found["steady"]["p99_over_p50"] = found["steady"]["p99"] / found["steady"]["p50"]
         found["cold_start"] = cold_start(ours, model, options.repeats)
+        asked = common.asked(options, "encoder", "sentences", "seconds", "repeats")
+        found |= {"clients": CLIENTS, "share": STEADY, "data": name, **asked, **common.machine("cpu")}
         if options.minutes:
+            common.tell(found, options.json)  # what there is, for the rest takes long
             found["soak"] = soak(ours, texts, options.minutes)
-    asked = common.asked(options, "encoder", "sentences", "seconds", "repeats")
-    about = {"clients": CLIENTS, "share": STEADY, "data": name, **asked, **common.machine("cpu")}
-    common.tell({**found, **about}, options.json)
+    common.tell(found, options.json)
 
 
 if __name__ == "__main__":
