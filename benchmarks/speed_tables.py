@@ -262,7 +262,7 @@ def serving() -> str:
 
 def serving_more() -> str:
     found = measured("serving")
-    lone, steady, start, soak = (found[name] for name in ("lone", "steady", "cold_start", "soak"))
+    lone, steady, start = (found[name] for name in ("lone", "steady", "cold_start"))
     share = f"{100 * found['share']:.0f} %"
     rows = [
         ["a lone request, ms; `Tagger.predict` in process", f"{lone['http']:.1f}; {lone['in process']:.1f}"],
@@ -271,9 +271,15 @@ def serving_more() -> str:
             f"{steady['p50']:,.0f}, {steady['p99']:,.0f}",
         ],
         ["from the command to the first answer, s; to load the model alone", f"{start['ready']:.1f}; {start['loaded']:.1f}"],
-        [f"{soak['minutes']:.0f} minutes at full load: requests, errors", f"{soak['requests']:,}, {soak['errors']}"],
-        ["memory then, MB, after two minutes and at the end", f"{soak['megabytes_then']:,.0f}, {soak['megabytes_last']:,.0f}"],
     ]
+    if soak := found.get("soak"):
+        rows += [
+            [f"{soak['minutes']:.0f} minutes at full load: requests, errors", f"{soak['requests']:,}, {soak['errors']}"],
+            [
+                "memory then, MB, after two minutes and at the end",
+                f"{soak['megabytes_then']:,.0f}, {soak['megabytes_last']:,.0f}",
+            ],
+        ]
     return table(["", "measured"], rows)
 
 
