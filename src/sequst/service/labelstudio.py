@@ -22,7 +22,7 @@ from sequst.errors import Malformed, SequstError, UsageError, shorten
 from sequst.service.app import as_response, first_problem, require_json, unless_gone
 from sequst.service.collected import Collected, Event, as_text
 from sequst.service.guard import Refused
-from sequst.service.schemas import StatusAnswer, errors, schema_of
+from sequst.service.schemas import MOST_TEXTS, StatusAnswer, errors, schema_of
 from sequst.service.service import Service
 from sequst.service.texts import checked
 from sequst.tagger.prediction import Prediction
@@ -49,7 +49,7 @@ class TasksRequest(BaseModel):
     """Tasks of a project, and its labelling interface."""
 
     model_config = ConfigDict(extra="allow")
-    tasks: list[dict[str, Any]]
+    tasks: Annotated[list[dict[str, Any]], Field(max_length=MOST_TEXTS)]
     label_config: str
     params: dict[str, Any] | None = None
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from sequst.errors import SequstError, UsageError
 from sequst.service.app import build_app, guarded
@@ -125,6 +125,7 @@ class _Protocol(HttpToolsProtocol):
     answer, and who do not take their answer."""
 
     write_seconds = 30.0
+    _under_way: RequestResponseCycle | None = None
     _patience: asyncio.TimerHandle | None = None
     _writing: asyncio.TimerHandle | None = None
     _refused = _lingers = _began = False
@@ -193,6 +194,10 @@ class _Protocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         self._refuse("400 Bad Request", "this is no valid HTTP/1.1 request")
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._under_way = cycle
+        super()._start_asgi_task(cycle, app)
+
     def _take(self, count: int) -> None:
         self._taken += count
         if self._taken > 2 * _HEADERS_BYTES:
@@ -210,9 +215,10 @@ class _Protocol(HttpToolsProtocol):
         """Answer for a request that has no route, and close, but not at once: the answer might be lost."""
         if not self._refused and not self.transport.is_closing():
             self._refused = True
-            if self.cycle is not None:  # what was asked before gets no answer after this one
-                self.cycle.disconnected = True
-                self.cycle.message_event.set()
+            for cycle in (self.cycle, self._under_way):  # what was asked before gets no answer after this one
+                if cycle is not None:
+                    cycle.disconnected = True
+                    cycle.message_event.set()
             self.pipeline.clear()
             body = error_body(message)
             head = (f"HTTP/1.1 {status}", "content-type: application/json", f"content-length: {len(body)}", "connection: close")
