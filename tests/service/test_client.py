@@ -67,6 +67,12 @@ def test_any_number_of_sentences_in_pieces(url: str, monkeypatch: pytest.MonkeyP
     assert [each.sentence for each in Client(url, TOKEN).annotate(iter(sentences))] == sentences
 
 
+def test_long_sentences_are_more_requests(url: str) -> None:
+    """256 of them would be more words than a request may have."""
+    sentences = [Sentence(("Word",) * 600, None, i) for i in range(200)]
+    assert [each.sentence for each in Client(url, TOKEN).annotate(iter(sentences))] == sentences
+
+
 def test_threads_share_a_client(url: str) -> None:
     client, found = Client(url, TOKEN), {}
 

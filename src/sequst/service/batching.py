@@ -11,21 +11,16 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from typing import NamedTuple
 
 from sequst.corpus.sentence import Sentence
+from sequst.service.metrics import Metrics
 from sequst.service.model import ServedModel
 from sequst.tagger.prediction import Prediction
 
 
 class Busy(Exception):
     """The queue is full."""
-
-
-class Watcher(Protocol):
-    """Is told of every batch: its requests, sentences and words."""
-
-    def batch(self, requests: int, sentences: int, words: int) -> None: ...
 
 
 class Job:
@@ -60,21 +55,23 @@ class Job:
             self.done.set_exception(error)
 
 
-class Piece:
-    """Sentences of a job that are in one batch."""
+class Piece(NamedTuple):
+    """Sentences of a job that are in one batch, from the sentence `start` on."""
 
-    def __init__(self, job: Job, start: int, sentences: Sequence[Sentence], words: int) -> None:
-        self.job, self.start, self.sentences, self.words = job, start, sentences, words
+    job: Job
+    start: int
+    sentences: Sequence[Sentence]
+    words: int
 
 
 class Batcher:
     """Belongs to one event loop. The model may be replaced at any time; a request is answered by one model."""
 
     def __init__(
-        self, load: Callable[[], ServedModel], max_words: int, max_wait: float, most_waiting: int, watcher: Watcher
+        self, load: Callable[[], ServedModel], max_words: int, max_wait: float, most_waiting: int, metrics: Metrics
     ) -> None:
         self._load = load
-        self._max_words, self._max_wait, self._most_waiting, self._watcher = max_words, max_wait, most_waiting, watcher
+        self._max_words, self._max_wait, self._most_waiting, self._metrics = max_words, max_wait, most_waiting, metrics
         self._queue: deque[Job] = deque()
         self._uncertain: deque[Job] = deque()
         self._running = self._running_uncertain = self._expected = 0
@@ -167,7 +164,7 @@ class Batcher:
 
     async def _compute(self, batch: list[Piece], lanes: int, alone: bool) -> None:
         try:
-            self._watcher.batch(len(batch), sum(len(piece.sentences) for piece in batch), sum(piece.words for piece in batch))
+            self._metrics.batch(len(batch), sum(len(piece.sentences) for piece in batch), sum(piece.words for piece in batch))
             await self._answer(batch, alone)
         finally:
             self._running -= lanes

@@ -19,8 +19,8 @@ from sequst.files import as_json
 from sequst.tagger.entity_calibration import EntityCalibration
 from sequst.tagger.prediction import Entity, Prediction, as_sentences
 
-_AT_ONCE = 256
-"""Sentences in a request."""
+_AT_ONCE, _WORDS = 256, 10_000
+"""Sentences in a request, and words from which on no other is added."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 _AGAIN = (429, 502, 503)
 """Statuses of a server, or of one before it, that will answer later."""
@@ -71,8 +71,7 @@ class Client:
 
     def annotate(self, sentences: Iterable[Sentence], min_confidence: float | None = None) -> Iterator[Prediction]:
         """Predictions one by one, in order; holds a few hundred sentences at a time."""
-        stream = iter(sentences)
-        while held := list(itertools.islice(stream, _AT_ONCE)):
+        for held in _pieces(sentences):
             asked: dict[str, Any] = {"sentences": [sentence.words for sentence in held], "probabilities": True}
             if min_confidence is not None:
                 asked["min_confidence"] = min_confidence
@@ -138,6 +137,20 @@ class Client:
         message = found.get("error") if isinstance(found, dict) else None
         kind = UsageError if status in (401, 403, 413, 415, 421, 422) else SequstError
         raise kind(f"{self.url} answers {status}: {message or shorten(answer.decode('utf-8', 'replace'), 200)}")
+
+
+def _pieces(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
+    """The sentences of each request."""
+    held: list[Sentence] = []
+    words = 0
+    for sentence in sentences:
+        held.append(sentence)
+        words += len(sentence)
+        if len(held) == _AT_ONCE or words >= _WORDS:
+            yield held
+            held, words = [], 0
+    if held:
+        yield held
 
 
 def _seconds(header: str | None) -> float:

@@ -12,14 +12,13 @@ from sequst.corpus.sentence import Sentence
 from sequst.errors import UsageError
 from sequst.inputs import read_json
 from sequst.integrations.annotator import require_annotator
-from sequst.integrations.onnx.folder import is_exported
+from sequst.integrations.onnx.folder import FACTS, is_exported
 from sequst.tagger.entity_calibration import EntityCalibration
 from sequst.tagger.prediction import Prediction
 from sequst.version import __version__
 
 Annotate = Callable[[Sequence[Sentence], bool], list[Prediction]]
 """Predictions of these sentences; true where no other batch is being computed, so that all cores are free."""
-_FACTS = "sequst.json"
 _TOLD = (
     "encoder", "method", "head", "precision", "max_length", "seed", "labeled_sentences", "unlabeled_sentences", "rounds",
     "dev_f1", "calibration",
@@ -67,7 +66,7 @@ class ServedModel:
 
 
 def _facts_of(folder: Path) -> dict[str, Any]:
-    path = folder / _FACTS
+    path = folder / FACTS
     found = read_json(path) if path.is_file() else {}
     facts = {name: found[name] for name in _TOLD if name in found} if isinstance(found, dict) else {}
     if "encoder" in facts and PurePath(str(facts["encoder"])).is_absolute():
