@@ -104,6 +104,12 @@ def test_a_type_of_one_fold_is_told_and_not_judged(tiny_encoder: str) -> None:
     assert not any(each.given == Span("work", 2, 3) for each in found)
 
 
+def test_sentences_marked_for_judging_are_judged_like_others(tiny_encoder: str) -> None:
+    settings = from_dict({"encoder": tiny_encoder, "device": "cpu", "teacher": SHORT})
+    marked = [dataclasses.replace(each, judging=True) for each in EASY[:6]]
+    assert [each.sentence for each in judge(marked, 2, settings, Progress())] == marked
+
+
 def test_nothing_stays_behind(tiny_encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     find_suspects(EASY[:6], folds=2, encoder=tiny_encoder, device="cpu", teacher=SHORT)

@@ -20,6 +20,16 @@ def test_clean_data_has_no_error(write: Write) -> None:
     assert any("6 sentences, 12 words, 6 entities of 1 types" in finding.message for finding in findings)
 
 
+def test_marks_for_judging_are_counted_and_kept(write: Write, tmp_path: Path) -> None:
+    lines = ['{"words": ["a"], "tags": ["B-X"], "judging": true}', '{"words": ["b"], "tags": ["B-X"]}']
+    readings = {
+        "labeled": read_file(write("l.jsonl", "\n".join(lines))), "dev": read_file(write("d.jsonl", lines[1])),
+    }  # fmt: skip
+    assert any("2 entities of 1 types, 1 sentences marked for judging" in finding.message for finding in check(readings))
+    write_readings(without_overlap(readings)[0], tmp_path / "clean")
+    assert [(s.words, s.judging) for s in read(tmp_path / "clean" / "labeled.jsonl")] == [(("a",), True)]
+
+
 def test_every_kind_of_finding(write: Write) -> None:
     long_span = "a B-X\n" + "b I-X\n" * 11
     labeled = write("l.conll", f"{long_span}\n. B-Y\n\nsame B-X\n\nsame O\n\nsame O\n\nshared B-X\n")

@@ -8,6 +8,7 @@ import json
 import random
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -112,7 +113,8 @@ TARGETS: dict[str, Target] = {
 def _written(format: str, folder: Path) -> list[bytes]:
     ending = {"brat": "ann", "spacy": "spacy", "parquet": "parquet"}.get(format, format)
     path = folder / f"whole.{ending}"
-    write_sentences(path, "datasets" if format == "parquet" else format, generate().pool[:5])
+    first, *others = generate().pool[:5]
+    write_sentences(path, "datasets" if format == "parquet" else format, [replace(first, judging=True), *others])
     data = path.read_bytes()
     if format == "brat":
         return [path.with_suffix(".txt").read_bytes() + b"\0" + data]

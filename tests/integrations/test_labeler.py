@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,17 @@ def test_it_learns_as_train_does(fitted: Labeler, split: Split, tiny_encoder: st
     assert fitted.score(sentences) == evaluate(run.tagger, sentences).total.f1
     write_conll(tmp_path / "test.conll", sentences)
     assert fitted.score(tmp_path / "test.conll") == fitted.score(sentences)
+
+
+def test_marked_sentences_of_a_list_are_not_learnt(split: Split, tiny_encoder: str) -> None:
+    marked = [dataclasses.replace(sentence, judging=True) for sentence in split.dev]
+    short = {"teacher.min_steps": 2, "teacher.epochs": 0.01}
+    labeler = sequst.Labeler(encoder=tiny_encoder, settings=short).fit([*split.labeled, *marked])
+    assert labeler.run_ is not None
+    told = f"{len(marked)} sentences marked for judging; the best weights on them are kept"
+    assert labeler.run_.summary["dev_set"] == told
+    assert labeler.run_.summary["labeled_sentences"] == len(split.labeled)
+    assert labeler.run_.summary["dev_f1"] == labeler.score(split.dev)
 
 
 def test_a_fit_that_fails_leaves_the_last_one(fitted: Labeler, split: Split) -> None:

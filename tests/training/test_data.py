@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -76,6 +77,55 @@ def test_contradictory_copies_do_not_lose_a_type(write: Write) -> None:
     for seed in range(12):
         data = load_data(Files(labeled=DataFile(str(write("c.conll", rows)))), Settings(dev_shots=1, seed=seed))
         assert set(count_types(data.labeled).sentences) == {"PER", "LOC"}
+
+
+def rows(count: int, marked: int, first: int = 0) -> str:
+    """JSON lines of so many sentences of one word; the first of them are marked for judging."""
+    lines = []
+    for i in range(count):
+        mark = {"judging": True} if i < marked else {}
+        lines.append(json.dumps({"words": [f"w{first + i}"], "tags": ["B-X"], **mark}))
+    return "\n".join(lines) + "\n"
+
+
+def test_sentences_marked_for_judging_are_the_dev_set(write: Write) -> None:
+    labeled = DataFile(str(write("l.jsonl", rows(10, 3))))
+    data = load_data(Files(labeled=labeled), Settings())
+    assert data.dev_policy == "3 sentences marked for judging; the best weights on them are kept"
+    assert [s.words for s in data.dev] == [("w0",), ("w1",), ("w2",)]
+    assert [s.words for s in data.labeled] == [(f"w{i}",) for i in range(3, 10)]
+    learnt = load_data(Files(labeled=labeled), Settings(learn_judging=True))
+    assert (len(learnt.labeled), learnt.dev) == (10, [])
+    assert learnt.dev_policy.startswith("none;")
+
+
+@pytest.mark.parametrize("settings", [Settings(dev_fraction=0.3), Settings(dev_shots=2), Settings()])
+def test_marked_sentences_join_the_dev_set_that_was_asked_for(write: Write, settings: Settings) -> None:
+    files = Files(labeled=DataFile(str(write("l.jsonl", rows(13, 3)))))
+    if settings == Settings():
+        files["dev"] = DataFile(str(write("d.conll", "a B-X\n\nw0 B-X\n")))  # which has one of them already
+    data = load_data(files, settings)
+    assert data.dev_policy.startswith("3 sentences marked for judging, and ")
+    assert not {s.words for s in data.labeled} & {s.words for s in data.dev}
+    assert not any(s.judging for s in data.labeled)
+    assert {("w0",), ("w1",), ("w2",)} < {s.words for s in data.dev}
+    assert len({s.words for s in data.dev}) == len(data.dev)
+    assert len(data.labeled) + len(data.dev) == (10 + 4 if "dev" in files else 13)
+
+
+def test_a_copy_of_a_marked_sentence_is_not_learnt(write: Write) -> None:
+    labeled = DataFile(str(write("l.jsonl", rows(4, 1) + rows(2, 0))))
+    data = load_data(Files(labeled=labeled), Settings())
+    assert data.dev_policy.startswith("1 sentence marked for judging, 1 more with the same words left out;")
+    assert [s.words[0] for s in data.labeled] == ["w1", "w2", "w3", "w1"]
+    assert not any(note.startswith("warning") for note in data.notes)
+
+
+def test_all_marked_leaves_nothing_to_learn(write: Write) -> None:
+    files = Files(labeled=DataFile(str(write("l.jsonl", rows(3, 3)))))
+    with pytest.raises(SequstError, match=r"l\.jsonl: every labelled sentence is marked for judging.*learn_judging=true"):
+        load_data(files, Settings())
+    assert len(load_data(files, Settings(learn_judging=True)).labeled) == 3
 
 
 def test_a_type_that_only_dev_has_is_told(write: Write) -> None:

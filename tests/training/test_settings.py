@@ -96,6 +96,7 @@ def test_the_hash_is_of_what_decides_the_numbers() -> None:
     assert base.hash() != load_settings(None, ["teacher.epochs=6"]).hash()
     other = load_settings(None, ["gcr.weight=0.25"])
     assert base.hash() != other.hash()
+    assert base.hash() != load_settings(None, ["learn_judging=true"]).hash()
     assert base.hash(["gcr"]) == other.hash(["gcr"])
     assert load_settings(None, ["encoder=bilstm", "adapt=true"]).hash() == load_settings(None, ["encoder=bilstm"]).hash()
     assert base.hash() == load_settings(None, ["bilstm.layers=1"]).hash()  # of another encoder

@@ -31,7 +31,8 @@ def find_suspects(
 ) -> list[Suspect]:
     """The labels that look wrong, the most doubtful first.
 
-    One tagger is trained for each of the `folds`, in a temporary folder. `settings` and `overrides` are those of `train`.
+    One tagger is trained for each of the `folds`, in a temporary folder. `settings` and `overrides` are those of `train`. These
+    taggers are thrown away, so they learn sentences marked for judging too.
     """
     settings, progress = overridden(settings or Settings(), overrides, "find_suspects()"), progress or Progress()
     sentences, notes = read_tagged(labeled)
@@ -47,6 +48,7 @@ def judge(sentences: Sequence[Sentence], folds: int, settings: Settings, progres
     """Every sentence with what a tagger that has learnt the other folds makes of it, in their order."""
     if settings.method == AUTO:
         settings = dataclasses.replace(settings, method="finetune")
+    settings = dataclasses.replace(settings, learn_judging=True)
     if find_method(settings.method).unlabeled:
         raise UsageError(f"method {settings.method} needs unlabelled text, and there is none here; use finetune")
     fold_numbers = fold_of(sentences, folds, derive(settings.seed, "folds"))

@@ -54,7 +54,10 @@ def _check_size(role: str, reading: Reading) -> Iterator[Finding]:
     name, sentences = reading.name, reading.sentences
     mentions = count_types(sentences).mentions
     tagged = f", {mentions.total():,} entities of {len(mentions)} types" if mentions else ""
-    yield Finding("note", "size", f"{name} ({role}): {len(sentences):,} sentences, {count_words(sentences):,} words{tagged}")
+    marked = sum(sentence.judging for sentence in sentences)
+    told = f", {marked:,} sentences marked for judging" if marked else ""
+    sizes = f"{len(sentences):,} sentences, {count_words(sentences):,} words{tagged}{told}"
+    yield Finding("note", "size", f"{name} ({role}): {sizes}")
     if not sentences and not reading.problems:
         yield Finding("error", "empty", f"{name} is empty: no sentence in it")
 

@@ -43,6 +43,8 @@ class Sentence:
     source: Source | None = None
     text: str | None = None
     offsets: Offsets | None = None
+    judging: bool = False
+    """Whether it was drawn at random to judge taggers by. Training does not learn it."""
 
     def __post_init__(self) -> None:
         if self.tags is not None and len(self.tags) != len(self.words):

@@ -123,8 +123,14 @@ def load_data(files: Files, settings: Settings) -> Data:
         else:
             parts[role], told = file.read("hidden" if role == "unlabeled" else "required")
             readings += told
-    labeled, dev, policy = _with_dev_set(parts["labeled"], parts.get("dev", []), files.get("dev"), settings)
-    _require_entities(files["labeled"].shown or files["labeled"].path, labeled)
+    name = files["labeled"].shown or files["labeled"].path
+    labeled, marked, of_marked = _without_marked(name, parts["labeled"], settings.learn_judging)
+    labeled, dev, policy = _with_dev_set(labeled, parts.get("dev", []), files.get("dev"), settings)
+    if marked:
+        policy = f"{of_marked}, and {policy}" if dev else f"{of_marked}; the best weights on them are kept"
+        known = {sentence.words for sentence in dev}
+        dev = [*dev, *(sentence for sentence in marked if sentence.words not in known)]
+    _require_entities(name, labeled)
     for type_ in unknown_types(count_types(labeled).mentions, (s.tags or () for s in dev)):
         notes.append(f"type {type_} is in the dev set but never labelled: it cannot be learnt, and counts as missed")
     way_out = DROP if "dev" in files else "--dev-shots leaves copies of a sentence out"
@@ -139,6 +145,21 @@ def _require_one_dev_set(files: Files, settings: Settings) -> None:
     if sum(asked.values()) > 1:
         both = " and ".join(flag for flag, given in asked.items() if given)
         raise UsageError(f"{both} exclude each other; use one of them")
+
+
+def _without_marked(name: str, labeled: list[Sentence], learn: bool) -> tuple[list[Sentence], list[Sentence], str]:
+    """(what may be learnt, the sentences marked for judging, what to say of these). Copies of a marked one are not learnt."""
+    marked = [] if learn else [sentence for sentence in labeled if sentence.judging]
+    words = {sentence.words for sentence in marked}
+    kept = [sentence for sentence in labeled if sentence.words not in words]
+    if not kept:
+        raise SequstError(
+            f"{name}: every labelled sentence is marked for judging, so none is left to learn from; label others, or use "
+            "--set learn_judging=true"
+        )
+    copies = len(labeled) - len(kept) - len(marked)
+    told = f"{len(marked)} sentence{'s' * (len(marked) > 1)} marked for judging"
+    return kept, marked, told + (f", {copies} more with the same words left out" if copies else "")
 
 
 def _with_dev_set(

@@ -187,6 +187,8 @@ class Settings:
     """Fraction of the labelled sentences to set aside as dev set. 0 = none."""
     dev_shots: int = 0
     """Labelled sentences of each type to set aside as dev set, at most half of a type's. 0 = none."""
+    learn_judging: bool = False
+    """Learn from the sentences marked for judging too. By default they are the dev set."""
     calibrate: bool = True
     """With a dev set, fit the final confidences of words and entities to it."""
     abstain: bool = True
@@ -256,6 +258,7 @@ class Settings:
         """Equal for settings that differ in nothing but the seed, where they ran, and names that the method does not use."""
         without = {"seed", "device", "checkpoint_seconds", "keep_rounds", *unused}
         without |= {"adapt"} if self.encoder == BILSTM else {"bilstm"}
+        without |= set() if self.learn_judging else {"learn_judging"}  # as before there was such a setting
         kept = {name: value for name, value in to_dict(self).items() if name not in without}
         kept["encoder"] = PurePath(self.encoder).name  # the same weights may lie in other folders elsewhere
         if self.encoder == BILSTM:

@@ -19,6 +19,7 @@ from sequst.corpus.formats.columns import write_conll
 from sequst.corpus.formats.convert import Conversion, convert
 from sequst.corpus.formats.detect import guess, open_input
 from sequst.corpus.formats.read import read, read_file, stream
+from sequst.corpus.formats.registry import MARKS
 from sequst.corpus.formats.write import tasks, write_sentences
 from sequst.corpus.sentence import Sentence, sentence_from_text
 from sequst.corpus.tags import Span, tags_of
@@ -396,6 +397,56 @@ def test_what_has_no_place_is_told_once(tmp_path: Path, write: Write) -> None:
     assert told(convert(cut, tmp_path / "q.jsonl")) == {"texts of words that we would cut in another way": [1]}
     assert told(convert(cut, tmp_path / "q.json")) == {"words as they were cut": [1]}
     assert told(convert(cut, tmp_path / "r.jsonl", to="prodigy")) == {}
+
+
+MARKED = Sentence(("Anna", "sings"), ("B-PER", "O"), 3, judging=True)
+
+
+@pytest.mark.parametrize("format", [*NAMES, "datasets"])
+def test_the_mark_for_judging_is_kept_or_said_to_be_lost(tmp_path: Path, format: str) -> None:
+    pytest.importorskip({"spacy": "spacy", "datasets": "datasets"}.get(format, "json"))
+    plain, name = replace(MARKED, id=4, words=("Bo", "sings"), judging=False), NAMES.get(format, "a.parquet")
+    write_sentences(tmp_path / "in.jsonl", "jsonl", [MARKED, plain])
+    done = convert(tmp_path / "in.jsonl", tmp_path / name, to=format)
+    assert [sentence.judging for sentence in read(tmp_path / name, format=format)] == [format != "brat", False]
+    assert told(done).get(MARKS, []) == ([1] if format == "brat" else [])
+    assert told(convert(tmp_path / "in.jsonl", tmp_path / "b.conll"))[MARKS] == [1]
+    assert told(convert(tmp_path / "in.jsonl", tmp_path / "b.txt", on_conflict="drop"))[MARKS] == [1]
+
+
+@pytest.mark.parametrize("format", ["jsonl", "labelstudio", "doccano", "prodigy", "argilla"])
+def test_only_marked_sentences_tell_of_marks(tmp_path: Path, format: str) -> None:
+    write_sentences(tmp_path / "a", format, [replace(MARKED, judging=False)])
+    assert "judging" not in (tmp_path / "a").read_text()
+    write_sentences(tmp_path / "a", format, [MARKED])
+    text = (tmp_path / "a").read_text()
+    assert '"judging": true' in text
+    for wrong in ("1", '"yes"', "[]"):
+        (tmp_path / "a").write_text(text.replace('"judging": true', f'"judging": {wrong}'))
+        [problem] = read_file(tmp_path / "a", format=format).problems
+        assert (problem.file, problem.line) == (str(tmp_path / "a"), 1)
+        assert problem.found.startswith("judging ")
+        assert problem.expected == "true or false as judging"
+    (tmp_path / "a").write_text(text.replace('"judging": true', '"judging": null'))
+    assert not read(tmp_path / "a", format=format)[0].judging
+
+
+def test_doccano_gives_unknown_columns_back_where_its_version_has_them(write: Write) -> None:
+    lines = [{"text": "a", "label": [], key: {"judging": True}} for key in ("meta", "metadata")]
+    lines += [{"text": "a", "label": [], "judging": None}, {"text": "a", "label": [], "meta": "judging"}]
+    sentences = read(write("a.jsonl", "\n".join(map(json.dumps, lines))))
+    assert [sentence.judging for sentence in sentences] == [True, True, False, False]
+
+
+def test_a_mark_that_is_no_boolean_is_named_in_docs_and_rows(tmp_path: Path) -> None:
+    spacy, datasets = pytest.importorskip("spacy"), pytest.importorskip("datasets")
+    docs = [spacy.tokens.Doc(spacy.vocab.Vocab(), words=["Anna"], ents=["B-PER"]) for _ in range(2)]
+    docs[1].user_data["judging"] = "yes"
+    spacy.tokens.DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "a.spacy")
+    rows = {"tokens": [["a"], ["b"]], "ner_tags": [["O"], ["O"]], "judging": [0, 1]}
+    datasets.Dataset.from_dict(rows).to_parquet(tmp_path / "a.parquet")
+    assert [(p.line, p.found) for p in read_file(tmp_path / "a.spacy").problems] == [(2, "judging 'yes'")]
+    assert [(p.line, p.found) for p in read_file(tmp_path / "a.parquet").problems] == [(1, "judging 0"), (2, "judging 1")]
 
 
 def test_the_input_is_not_written_over(tmp_path: Path, write: Write) -> None:

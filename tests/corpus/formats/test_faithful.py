@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from sequst.corpus.formats.convert import Conversion, convert
 from sequst.corpus.formats.read import read_file
-from sequst.corpus.formats.registry import CUT
+from sequst.corpus.formats.registry import CUT, FORMATS, MARKS
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import Span, spans, tags_of
 from sequst.errors import SequstError
@@ -65,6 +66,7 @@ def records(draw: st.DrawFn) -> dict[str, Any]:
     found = draw(entities(len(given))) if tagged else []
     id_ = draw(ids)
     record: dict[str, Any] = {} if id_ is None else {"id": id_}
+    record |= draw(st.sampled_from([{}, {}, {"judging": True}, {"judging": False}, {"judging": None}]))
     if draw(st.booleans()):
         return {**record, "words": given, **({"tags": tags_of(found, len(given))} if tagged else {})}
     text, places = "", []
@@ -80,8 +82,8 @@ def write(path: Path, given: Records) -> Path:
     return path
 
 
-def natural(sentence: Sentence, ids: bool, tags: bool) -> tuple[object, ...]:
-    return (sentence.words, sentence.tags if tags else None, str(sentence.id) if ids else "")
+def natural(sentence: Sentence, ids: bool, marks: bool) -> tuple[object, ...]:
+    return (sentence.words, sentence.tags, str(sentence.id) if ids else "", marks and sentence.judging)
 
 
 def covered(sentence: Sentence) -> list[tuple[str, str]]:
@@ -109,13 +111,13 @@ def require_faithful(source: Path, from_: str, folder: Path, name: str, policy: 
     assert reading.problems == [], reading.problems
     require_told(done)
     with_ids = "ids" not in done.left_out and format not in ("conll", "text") and name != "brat, one document"
+    with_marks = MARKS not in FORMATS[format].lacks
     expected = [
-        natural(
-            sentence if sentence.id is not None else sentence.__class__(sentence.words, sentence.tags, number), with_ids, True
-        )
+        natural(replace(sentence, id=number if sentence.id is None else sentence.id), with_ids, with_marks)
         for number, sentence in enumerate(done.sentences, 1)
     ]
-    found = [natural(sentence, with_ids, True) for sentence in reading.sentences]
+    found = [natural(sentence, with_ids, with_marks) for sentence in reading.sentences]
+    assert with_marks or not any(sentence.judging for sentence in reading.sentences)
     if name == "brat":  # a folder is read in the order of its names
         expected, found = sorted(expected, key=repr), sorted(found, key=repr)
     assert found == expected
@@ -137,6 +139,8 @@ def require_told(done: Conversion) -> None:
             assert place in told[CUT]
         elif now.tags != sentence.tags:
             assert place in told["tags"]
+        if sentence.judging and MARKS in FORMATS[done.written.format].lacks:
+            assert place in told[MARKS]
         if "tags" not in told:
             assert covered(now) == covered(sentence)
         assert sentence.id == (numbers[place] if now.id is None else now.id)
@@ -154,6 +158,8 @@ HARD: list[Records] = [
     [{"words": ["\U0001f44d", "\u00a0a", "b"], "tags": ["O", "B-X", "O"]}],
     [{"id": "x" * 300, "words": ["a"]}, {"id": "b", "words": ["a"]}],
     [{"id": "a", "words": ["a"]}, {"id": "A", "words": ["a"]}],
+    [{"words": ["a"], "tags": ["B-X"], "judging": True}, {"words": ["b"], "tags": ["O"]}],
+    [{"text": "a b", "spans": [], "judging": True}],
 ]
 
 

@@ -80,6 +80,7 @@ class Annotated:
     left_out: bool = False
     """Whether the text is left out as well."""
     called: str = "annotations"
+    judging: bool = False
 
     def needs_units(self) -> bool:
         """Whether some character has two UTF-16 code units."""
@@ -121,7 +122,7 @@ def _sentence(
     words = tuple(record.text[start:end] for start, end in offsets)
     require_short(words)
     if not request.with_tags:
-        return Sentence(words, None, id_, place, record.text, offsets)
+        return Sentence(words, None, id_, place, record.text, offsets, record.judging)
     tags, misfits = _tags(record, place, offsets, request.policy == "trim", utf16)
     for misfit in misfits:
         if request.policy == "error":
@@ -130,7 +131,7 @@ def _sentence(
             request.lost(misfit)
     if record.left_out or (misfits and request.policy == "error"):
         return None
-    return Sentence(words, tags, id_, place, record.text, offsets)
+    return Sentence(words, tags, id_, place, record.text, offsets, record.judging)
 
 
 def _tags(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sequst.corpus.formats.annotated import Annotated, Lost, Mark, marks_of, sentences_of
-from sequst.corpus.formats.records import each, objects_in_list, the_text
+from sequst.corpus.formats.records import each, is_for_judging, mark_of, objects_in_list, the_text
 from sequst.corpus.formats.registry import Request
 from sequst.corpus.sentence import Sentence
 from sequst.errors import Malformed, shorten
@@ -38,7 +38,8 @@ def _record(found: dict[str, Any], *_: Any, with_tags: bool) -> Annotated:
     if not done and found.get("suggestions"):
         lost.append(Lost("suggestions that nobody has looked at"))
     text = the_text(found, "fields", _SHAPES)
-    return Annotated(text, found.get("id"), answers=done, lost=lost, called="responses")
+    judging = is_for_judging(found.get("metadata"))
+    return Annotated(text, found.get("id"), answers=done, lost=lost, called="responses", judging=judging)
 
 
 def _responses(record: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
@@ -62,5 +63,6 @@ def task(sentence: Sentence, scores: Sequence[float] | None = None) -> dict[str,
         suggested = {QUESTION: {"value": value, "score": list(scores), "agent": "sequst"}}
     elif sentence.tags is not None:
         responded = {QUESTION: [{"value": value, "user_id": NOBODY}]}
-    record = {"fields": {"text": text}, "metadata": {}, "suggestions": suggested, "responses": responded, "vectors": {}}
+    fields, metadata = {"text": text}, mark_of(sentence)
+    record = {"fields": fields, "metadata": metadata, "suggestions": suggested, "responses": responded, "vectors": {}}
     return record if sentence.id is None else {"id": sentence.id, **record}

@@ -12,7 +12,7 @@ from sequst.corpus.formats.brat import ids_as_names
 from sequst.corpus.formats.columns import no_columns
 from sequst.corpus.formats.detect import Guess, guess_output
 from sequst.corpus.formats.read import Reading, read_file
-from sequst.corpus.formats.registry import CUT, FORMATS, OTHER_CUT
+from sequst.corpus.formats.registry import CUT, FORMATS, MARKS, OTHER_CUT
 from sequst.corpus.formats.write import write_sentences
 from sequst.corpus.sentence import LINE_BREAKS, Sentence, Source, require_short
 from sequst.corpus.tags import spans
@@ -43,6 +43,7 @@ class Conversion:
             "texts": [sentence for sentence in given if sentence.text is not None],
             CUT: own_cut,
             OTHER_CUT: [sentence for sentence in own_cut if sentence.text is not None],
+            MARKS: [sentence for sentence in given if sentence.judging],
         }
         return {name: found[name] for name in FORMATS[self.written.format].lacks if found[name]}
 

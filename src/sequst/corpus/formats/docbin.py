@@ -10,7 +10,7 @@ from typing import Any
 
 from sequst import inputs
 from sequst.corpus.formats.annotated import Annotated, Lost, Mark, marks_of, sentences_of, words_of
-from sequst.corpus.formats.records import each, is_small, numbered
+from sequst.corpus.formats.records import each, is_for_judging, is_small, mark_of, numbered
 from sequst.corpus.formats.registry import Request
 from sequst.corpus.sentence import Offsets, Sentence, Source
 from sequst.errors import Malformed, SequstError, shorten
@@ -46,20 +46,21 @@ def _whole_record(doc: Any, *_: Any, with_tags: bool) -> Annotated:
 
 def _record(doc: Any, with_tags: bool) -> Annotated:
     id_, words = doc.user_data.get("id"), words_of(doc.text, [(token.idx, token.idx + len(token.text)) for token in doc])
+    judging = is_for_judging(doc.user_data)
     if not with_tags:
-        return Annotated(doc.text, id_, words)
+        return Annotated(doc.text, id_, words, judging=judging)
     lost = [
         Lost(f"{span.label_} {shorten(span.text)} of the span group {group}")
         for group, members in doc.spans.items()
         for span in members
     ]
     if not doc.has_annotation("ENT_IOB"):
-        return Annotated(doc.text, id_, words, lost=lost)
+        return Annotated(doc.text, id_, words, lost=lost, judging=judging)
     unknown = sum(not token.ent_iob_ for token in doc)
     if unknown:
         lost.append(Lost(f"{unknown} tokens whose entity is unknown", "read as no entity"))
     marks = [Mark(entity.start_char, entity.end_char, entity.label_) for entity in doc.ents]
-    return Annotated(doc.text, id_, words, [marks], lost)
+    return Annotated(doc.text, id_, words, [marks], lost, judging=judging)
 
 
 def write(path: Path, sentences: Sequence[Sentence]) -> None:
@@ -72,6 +73,7 @@ def write(path: Path, sentences: Sequence[Sentence]) -> None:
         doc = tokens.Doc(vocab, words=words, spaces=spaces)
         if sentence.id is not None:
             doc.user_data["id"] = sentence.id if is_small(sentence.id) else str(sentence.id)
+        doc.user_data |= mark_of(sentence)
         if sentence.tags is not None:
             doc.set_ents([doc.char_span(mark.start, mark.end, label=mark.type) for mark in marks])
         docs.add(doc)

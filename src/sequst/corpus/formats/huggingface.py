@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sequst.corpus.formats.annotated import sentences_of
-from sequst.corpus.formats.records import each, id_of, is_small, numbered, words_with_tags
+from sequst.corpus.formats.records import each, id_of, is_for_judging, is_small, numbered, words_with_tags
 from sequst.corpus.formats.registry import SAVED, Layout, Request, place_and_split
 from sequst.corpus.sentence import Sentence, Source
 from sequst.corpus.tags import types_of
@@ -43,7 +43,7 @@ def read(request: Request) -> Iterator[Sentence]:
     def sentence(row: dict[str, Any], number: int, place: Source) -> Sentence:
         given = None if tag_column is None else row[tag_column]
         tags = given and [names[tag] if isinstance(tag, int) and 0 <= tag < len(names) else tag for tag in given]
-        return words_with_tags(row[word_column], tags, id_of(row.get("id"), number), place)
+        return words_with_tags(row[word_column], tags, id_of(row.get("id"), number), place, is_for_judging(row))
 
     yield from sentences_of(each(numbered(request.source, _rows(dataset, request)), sentence, request.report), request)
 
@@ -129,6 +129,8 @@ def write(path: Path, sentences: Sequence[Sentence]) -> None:
         "tokens": [list(s.words) for s in sentences],
         "ner_tags": [None if s.tags is None else tags.str2int(list(s.tags)) for s in sentences],
     }
+    if any(sentence.judging for sentence in sentences):
+        features["judging"], rows["judging"] = datasets.Value("bool"), [sentence.judging for sentence in sentences]
     dataset = datasets.Dataset.from_dict(rows, features=datasets.Features(features))
     if path.suffix == ".parquet":
         _write_parquet(path, dataset)

@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from sequst.corpus.formats.annotated import Annotated, Mark, marks_of, sentences_of
-from sequst.corpus.formats.records import each, id_of, keys_of, list_of, objects_in_lines, text_of, words_with_tags
+from sequst.corpus.formats.records import (
+    each,
+    id_of,
+    is_for_judging,
+    keys_of,
+    list_of,
+    mark_of,
+    objects_in_lines,
+    text_of,
+    words_with_tags,
+)
 from sequst.corpus.formats.registry import LABEL_KEYS, Request
 from sequst.corpus.sentence import Sentence, Source
 from sequst.errors import Malformed, shorten
@@ -26,18 +36,18 @@ def read(request: Request) -> Iterator[Sentence]:
 
 
 def _record(found: dict[str, Any], number: int, place: Source, with_tags: bool) -> Sentence | Annotated:
-    id_ = id_of(found.get("id"), number)
+    id_, judging = id_of(found.get("id"), number), is_for_judging(found)
     if "words" in found:
-        return words_with_tags(found["words"], found.get("tags") if with_tags else None, id_, place)
+        return words_with_tags(found["words"], found.get("tags") if with_tags else None, id_, place, judging)
     if "text" not in found:
         raise Malformed(f"the keys {keys_of(found)}", _SHAPES)
     text, given = text_of(found["text"]), found.get("spans")
     if with_tags and given is not None:
-        return Annotated(text, id_, answers=[[_mark(item) for item in list_of(given, "spans")]])
+        return Annotated(text, id_, answers=[[_mark(item) for item in list_of(given, "spans")]], judging=judging)
     foreign = next((key for key in LABEL_KEYS if isinstance(found.get(key), list) and found[key]), None)
     if with_tags and foreign is not None and "spans" not in found:
         raise Malformed(f"the key {foreign}", "spans; or name the tool that wrote the file as its format, e.g. doccano")
-    return Annotated(text, id_)
+    return Annotated(text, id_, judging=judging)
 
 
 def _mark(item: Any) -> Mark:
@@ -73,4 +83,4 @@ def write(path: Path, sentences: Iterable[Sentence]) -> None:
 
 def _line(sentence: Sentence, what: dict[str, Any], annotation: dict[str, Any]) -> str:
     id_ = {} if sentence.id is None else {"id": sentence.id}
-    return as_json({**id_, **what, **({} if sentence.tags is None else annotation)}) + "\n"
+    return as_json({**id_, **what, **({} if sentence.tags is None else annotation), **mark_of(sentence)}) + "\n"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sequst.corpus.formats.annotated import Annotated, Lost, Mark, marks_of, sentences_of
-from sequst.corpus.formats.records import each, list_of, objects_in_list, the_text
+from sequst.corpus.formats.records import each, is_for_judging, list_of, mark_of, objects_in_list, the_text
 from sequst.corpus.formats.registry import Request
 from sequst.corpus.sentence import Sentence
 from sequst.errors import Malformed, shorten
@@ -49,7 +49,7 @@ def _record(task: dict[str, Any], *_: Any, with_tags: bool, by_data: bool) -> An
             done.append([mark for mark in regions if mark is not None])
     if not done and task.get("predictions"):
         lost.append(Lost("predictions that nobody has looked at"))
-    return Annotated(text, id_, answers=done, lost=lost)
+    return Annotated(text, id_, answers=done, lost=lost, judging=is_for_judging(task["data"]))
 
 
 def _mark(region: Any, lost: list[Lost]) -> Mark | None:
@@ -73,7 +73,8 @@ def _mark(region: Any, lost: list[Lost]) -> Mark | None:
 def task(sentence: Sentence, scores: Sequence[float] | None = None) -> dict[str, Any]:
     """A task with an annotation, or with a prediction where its entities have scores; offsets in code points."""
     text, marks = marks_of(sentence)
-    task: dict[str, Any] = {"data": {"text": text} if sentence.id is None else {"text": text, "id": sentence.id}}
+    id_ = {} if sentence.id is None else {"id": sentence.id}
+    task: dict[str, Any] = {"data": {"text": text, **id_, **mark_of(sentence)}}
     if sentence.tags is None:
         return task
     result: list[dict[str, Any]] = [

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from sequst.corpus.formats.annotated import Annotated, Lost, Mark, marks_of, sentences_of, words_of
-from sequst.corpus.formats.records import each, list_of, objects_in_lines, text_of
+from sequst.corpus.formats.records import each, is_for_judging, list_of, mark_of, objects_in_lines, text_of
 from sequst.corpus.formats.registry import Request
 from sequst.corpus.sentence import Offsets, Sentence
 from sequst.corpus.tags import spans
@@ -28,7 +28,8 @@ def _record(found: dict[str, Any], *_: Any, with_tags: bool) -> Annotated:
     text, meta, tokens, answer = text_of(found.get("text")), found.get("meta"), found.get("tokens"), found.get("answer")
     meta = meta if isinstance(meta, dict) else {}
     places = None if tokens is None else _tokens(list_of(tokens, "tokens"), text)
-    record = Annotated(text, meta.get("id"), None if places is None else words_of(text, places))
+    offsets = None if places is None else words_of(text, places)
+    record = Annotated(text, meta.get("id"), offsets, judging=is_for_judging(meta))
     if not with_tags or (answer is None and found.get("spans") is None):
         return record
     if answer not in (None, "accept", *_LEFT_OUT):
@@ -86,8 +87,8 @@ def task(sentence: Sentence, scores: Sequence[float] | None = None) -> dict[str,
             for number, (word, (start, end)) in enumerate(zip(sentence.words, offsets, strict=True))
         ],
     }
-    if sentence.id is not None:
-        record["meta"] = {"id": sentence.id}
+    if sentence.id is not None or sentence.judging:
+        record["meta"] = {**({} if sentence.id is None else {"id": sentence.id}), **mark_of(sentence)}
     if sentence.tags is None:
         return record
     record["spans"] = [

@@ -111,6 +111,19 @@ def id_of(value: Any, otherwise: int) -> str | int:
     return value
 
 
+def is_for_judging(record: Any) -> bool:
+    """Whether a record has the mark `judging`. One where it is null has not, nor has what is no object."""
+    value = record.get("judging") if isinstance(record, dict) else None
+    if not isinstance(value, bool | None):
+        raise Malformed(f"judging {shorten(value)}", "true or false as judging")
+    return bool(value)
+
+
+def mark_of(sentence: Sentence) -> dict[str, Any]:
+    """The mark `judging` as a part of a record; nothing if the sentence has none."""
+    return {"judging": True} if sentence.judging else {}
+
+
 def is_small(id_: str | int | None) -> bool:
     """Whether it is a number that a file of numbers of 64 bits can hold, or none at all."""
     return not isinstance(id_, int) or abs(id_) < 2**63
@@ -130,7 +143,7 @@ class Ids:
         return id_
 
 
-def words_with_tags(words: Any, tags: Any, id_: str | int, place: Source) -> Sentence:
+def words_with_tags(words: Any, tags: Any, id_: str | int, place: Source, judging: bool = False) -> Sentence:
     """A sentence of words and tags as a record gives them, or without tags where they are None."""
     for word in list_of(words, "words"):
         if not isinstance(word, str) or not word.strip(" ") or SEPARATORS.search(word):
@@ -143,4 +156,4 @@ def words_with_tags(words: Any, tags: Any, id_: str | int, place: Source) -> Sen
         require_text(tag)
     if tags is not None and len(tags) != len(words):
         raise Malformed(f"{len(words)} words and {len(tags)} tags", "a tag for every word")
-    return Sentence(tuple(words), None if tags is None else tuple(tags), id_, place)
+    return Sentence(tuple(words), None if tags is None else tuple(tags), id_, place, judging=judging)

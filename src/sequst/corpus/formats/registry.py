@@ -26,6 +26,7 @@ POLICIES = ("error", "drop", "trim")
 """What to do with what does not fit: write nothing, drop it, or trim it."""
 CUT = "words as they were cut"
 OTHER_CUT = "texts of words that we would cut in another way"
+MARKS = "marks for judging"
 
 
 class Format(NamedTuple):
@@ -55,15 +56,15 @@ class Format(NamedTuple):
 
 
 FORMATS = {
-    "conll": Format("columns", (".conll", ".bio", ".tsv"), lacks=("ids", "texts")),
+    "conll": Format("columns", (".conll", ".bio", ".tsv"), lacks=("ids", "texts", MARKS)),
     "jsonl": Format("jsonl", (".jsonl",), lacks=(OTHER_CUT,)),
-    "text": Format("plain", (".txt",), lacks=("ids", "tags", CUT)),
+    "text": Format("plain", (".txt",), lacks=("ids", "tags", CUT, MARKS)),
     "labelstudio": Format("labelstudio", (".json",), lacks=(CUT,), tasks="list", unique_ids=True),
     "doccano": Format("doccano", lacks=(CUT,), tasks="lines", unique_ids=True),
     "prodigy": Format("prodigy", tasks="lines", unique_ids=True),
     "argilla": Format("argilla", lacks=(CUT,), tasks="list", unique_ids=True),
     "spacy": Format("docbin", (".spacy",), unique_ids=True),
-    "brat": Format("brat", (".ann",), ("**/*.ann",), lacks=("ids", CUT)),
+    "brat": Format("brat", (".ann",), ("**/*.ann",), lacks=("ids", CUT, MARKS)),
     "datasets": Format("huggingface", (".parquet",), (*SAVED, "**/*.parquet"), ("texts",)),
 }
 TASKS = tuple(name for name, format in FORMATS.items() if format.tasks)
