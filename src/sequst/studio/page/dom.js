@@ -1,0 +1,85 @@
+/** @typedef {Node | string | number | null | undefined | false} Child */
+/** @typedef {Record<string, unknown>} Props */
+
+/**
+ * Returns a new element. A property that begins with "on" is an event listener; true is an attribute without a value;
+ * null, undefined and false are left out. Children that are no nodes become text nodes, so nothing is parsed as HTML.
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} tag
+ * @param {Props | null} [props]
+ * @param {...(Child | Child[])} children
+ * @returns {HTMLElementTagNameMap[K]}
+ */
+export function h(tag, props, ...children) {
+  const element = document.createElement(tag);
+  setProps(element, props ?? {});
+  fill(element, ...children);
+  return element;
+}
+
+/**
+ * @param {Element} element
+ * @param {Props} props
+ */
+export function setProps(element, props) {
+  for (const [name, value] of Object.entries(props)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), /** @type {EventListener} */ (value));
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+}
+
+/**
+ * Puts the children in place of what the element holds.
+ * @param {Element} element
+ * @param {...(Child | Child[])} children
+ */
+export function fill(element, ...children) {
+  const kept = children.flat().filter((child) => child !== null && child !== undefined && child !== false);
+  element.replaceChildren(...kept.map((child) => (child instanceof Node ? child : String(child))));
+}
+
+/**
+ * Returns the element with this id.
+ * @param {string} id
+ */
+export function byId(id) {
+  const element = document.getElementById(id);
+  if (!element) throw new Error(`the page has no element #${id}`);
+  return element;
+}
+
+/**
+ * A button. `keys` is shown beside its text.
+ * @param {string} text
+ * @param {(event: MouseEvent) => unknown} act
+ * @param {Props & {keys?: string}} [props]
+ */
+export function button(text, act, { keys, ...props } = {}) {
+  return h("button", { type: "button", onclick: act, ...props }, text, keys && h("kbd", null, keys));
+}
+
+/**
+ * Says something to a screen reader, without showing it.
+ * @param {string} text
+ */
+export function announce(text) {
+  fill(byId("live"), text);
+}
+
+/**
+ * Shows a notice over the page until it is closed or another of this kind comes.
+ * @param {string} text
+ * @param {"error" | "done"} [kind]
+ */
+export function notice(text, kind = "error") {
+  const box = h("div", { class: `notice ${kind}` }, h("p", null, text));
+  box.append(button("Close", () => box.remove()));
+  fill(byId("notices"), box);
+  if (kind === "done") setTimeout(() => box.remove(), 6000);
+}
+
+/** Takes away what `notice` shows. */
+export function clearNotices() {
+  fill(byId("notices"));
+}
