@@ -54,7 +54,8 @@ def chosen_by(
     way: dict[str, Any], tagger: Tagger, pool: Sequence[Sentence], count: int, options: Any, seed: int
 ) -> list[Sentence]:
     """So many of the pool, with the labels that they have there; the tagger does not see them."""
-    found = choose_next(tagger, (sentence.without_tags() for sentence in pool), count, passes=options.passes, seed=seed, **way)
+    rest = (sentence.without_tags() for sentence in pool)
+    found = choose_next(tagger, rest, count, passes=options.passes, seed=seed, judging=0.0, **way)
     labels = {sentence.words: sentence for sentence in reversed(pool)}
     return [labels[each.sentence.words] for each in found]
 

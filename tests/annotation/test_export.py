@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from sequst.annotation.export import WRITERS, find_writer
+from sequst.annotation.export import WRITERS, find_writer, share_for
 from sequst.annotation.next import Chosen
-from sequst.corpus.formats.read import read
+from sequst.corpus.formats.read import read, read_file
 from sequst.corpus.sentence import Sentence
 from sequst.errors import UsageError
 from sequst.tagger.prediction import Prediction
@@ -43,6 +43,30 @@ def test_annotation_tools_get_tasks_with_scores() -> None:
     lines = [json.loads(line) for line in "".join(WRITERS["prodigy"](CHOSEN)).splitlines()]
     assert [line["text"] for line in lines] == ["Anna sings", "in New York"]
     assert all("answer" not in line for line in lines)
+
+
+MARKED = Chosen(Prediction(Sentence(("Anna", "sings"), id=7, judging=True), (), ()), None)
+
+
+@pytest.mark.parametrize("format", [name for name in WRITERS if name != "conll"])
+def test_a_sentence_for_judging_has_its_mark_and_no_opinion(format: str, tmp_path: Path) -> None:
+    path = tmp_path / "next"
+    path.write_text("".join(find_writer(format)([MARKED, *CHOSEN[:1]])))
+    reading = read_file(path, format=format, tag_use="optional", on_conflict="drop")
+    first, second = reading.require()
+    assert (first.words, first.tags, first.judging, second.judging) == (("Anna", "sings"), None, True, False)
+    assert first.id == 7
+    assert not any(str(misfit.source).endswith("1") for misfit in reading.misfits)  # nothing that somebody would have to accept
+
+
+def test_columns_have_no_place_for_marks() -> None:
+    assert (share_for("jsonl", None), share_for("doccano", 0.3), share_for("jsonl", 0.0)) == (0.2, 0.3, 0.0)
+    assert share_for("conll", None) == share_for("conll", 0.0) == 0.0
+    expected = "--format conll has no place for marks for judging; use --judging 0, or one of jsonl, labelstudio, doccano, "
+    with pytest.raises(UsageError, match=expected):
+        share_for("conll", 0.1)
+    with pytest.raises(UsageError, match=expected):
+        "".join(find_writer("conll")([MARKED]))
 
 
 def test_an_unknown_format_is_told_the_known_ones() -> None:

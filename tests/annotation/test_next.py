@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
 import weakref
@@ -17,6 +18,8 @@ from sequst.tagger.entity_calibration import EntityCalibration
 from sequst.tagger.predict import sentence_vectors
 from sequst.tagger.tagger import Tagger
 from sequst.uncertainty.predict import annotate_with_uncertainty
+
+choose = functools.partial(choose_next, judging=0.0)
 
 
 @pytest.fixture
@@ -48,16 +51,16 @@ def test_neither_length_nor_one_odd_word_decides() -> None:
 
 def test_the_highest_information_gains_of_the_pool(tagger: Tagger) -> None:
     pool = different(generate().test[:60])
-    chosen = choose_next(tagger, iter(pool), 7, diverse=False, passes=3, seed=5)
+    chosen = choose(tagger, iter(pool), 7, diverse=False, passes=3, seed=5)
     scores = {p.words: sentence_score(p.information_gains) for p in annotate_with_uncertainty(tagger, pool, 3, 5)}
     assert words(chosen) == sorted(scores, key=lambda each: -scores[each])[:7]
     assert [each.score for each in chosen] == [scores[each.sentence.words] for each in chosen]
-    assert chosen == choose_next(tagger, pool, 7, diverse=False, passes=3, seed=5)
+    assert chosen == choose(tagger, pool, 7, diverse=False, passes=3, seed=5)
 
 
 def test_the_lowest_confidences_of_the_pool(tagger: Tagger) -> None:
     pool = different(generate().test[:60])
-    chosen = choose_next(tagger, pool, 7, strategy="confidence", diverse=False)
+    chosen = choose(tagger, pool, 7, strategy="confidence", diverse=False)
     predictions = tagger.predict(pool)
     assert isinstance(predictions, list)
     scores = {p.words: float(np.sort(1 - np.array(p.confidences))[::-1][:3].sum() / 3) for p in predictions}
@@ -67,10 +70,10 @@ def test_the_lowest_confidences_of_the_pool(tagger: Tagger) -> None:
 @pytest.mark.parametrize("strategy", ["confidence", "information-gain", "random"])
 def test_what_is_labelled_is_not_chosen_again(tagger: Tagger, strategy: str) -> None:
     pool = different(generate().test[:60])
-    first = choose_next(tagger, pool, 7, strategy=strategy, passes=3, diverse=False)
+    first = choose(tagger, pool, 7, strategy=strategy, passes=3, diverse=False)
     seen: list[int] = []
     done = (each.sentence for each in first)
-    again = choose_next(tagger, pool, 60, strategy=strategy, passes=3, diverse=False, labeled=done, advance=seen.append)
+    again = choose(tagger, pool, 60, strategy=strategy, passes=3, diverse=False, labeled=done, advance=seen.append)
     assert {*words(first), *words(again)} == {sentence.words for sentence in pool}
     assert not {*words(first)} & {*words(again)}
     assert sum(seen) == len(pool) - 7
@@ -79,9 +82,9 @@ def test_what_is_labelled_is_not_chosen_again(tagger: Tagger, strategy: str) -> 
 @pytest.mark.parametrize("strategy", ["confidence", "information-gain", "random"])
 def test_what_would_be_left_out_is_told_to_whoever_labels(tagger: Tagger, strategy: str) -> None:
     pool = different(generate().test[:60])
-    before = choose_next(tagger, pool, 7, strategy=strategy, passes=3)
+    before = choose(tagger, pool, 7, strategy=strategy, passes=3)
     tagger.entity_calibration = EntityCalibration(threshold=0.9)
-    after = choose_next(tagger, pool, 7, strategy=strategy, passes=3)
+    after = choose(tagger, pool, 7, strategy=strategy, passes=3)
     assert tagger.entity_calibration == EntityCalibration(threshold=0.9)
     assert [(each.prediction.tags, each.score) for each in after] == [(each.prediction.tags, each.score) for each in before]
     assert any(each.prediction.entities for each in after)
@@ -90,10 +93,10 @@ def test_what_would_be_left_out_is_told_to_whoever_labels(tagger: Tagger, strate
 
 def test_random_is_any_sentence_alike_by_the_seed(tagger: Tagger) -> None:
     pool = [Sentence((word,)) for word in "abcd"]
-    drawn = [words(choose_next(tagger, pool, 1, strategy="random", seed=seed))[0][0] for seed in range(200)]
+    drawn = [words(choose(tagger, pool, 1, strategy="random", seed=seed))[0][0] for seed in range(200)]
     assert all(30 < drawn.count(word) < 75 for word in "abcd")
-    assert drawn[3] == choose_next(tagger, pool, 1, strategy="random", seed=3)[0].sentence.words[0]
-    assert all(each.score is None for each in choose_next(tagger, pool, 2, strategy="random"))
+    assert drawn[3] == choose(tagger, pool, 1, strategy="random", seed=3)[0].sentence.words[0]
+    assert all(each.score is None for each in choose(tagger, pool, 2, strategy="random"))
 
 
 @pytest.mark.parametrize("strategy", choosing.STRATEGIES)
@@ -104,8 +107,9 @@ def test_no_two_have_the_same_words_and_all_are_taken_where_there_are_fewer(
     pool = [*generate().test[:5], Sentence(()), *generate().test[:5]]
     chosen = choose_next(tagger, pool, 50, strategy=strategy, diverse=diverse, passes=2)
     assert len(chosen) == 5
+    assert sum(each.judging for each in chosen) == 1
     assert set(words(chosen)) == {sentence.words for sentence in pool if sentence.words}
-    assert choose_next(tagger, [], 3, strategy=strategy, diverse=diverse, passes=2) == []
+    assert choose(tagger, [], 3, strategy=strategy, diverse=diverse, passes=2) == []
 
 
 def test_near_copies_are_not_chosen_together(tagger: Tagger) -> None:
@@ -113,9 +117,9 @@ def test_near_copies_are_not_chosen_together(tagger: Tagger) -> None:
     firsts = different([sentence for sentence in generate().test if len(sentence) > 8])[:5]
     ends = (".", "!", "?", ";")
     pool = [Sentence((*sentence.words, end), id=number) for number, sentence in enumerate(firsts) for end in ends]
-    together = [each.sentence.id for each in choose_next(tagger, pool, 5, passes=3, diverse=True)]
+    together = [each.sentence.id for each in choose(tagger, pool, 5, passes=3, diverse=True)]
     assert sorted(map(str, together)) == ["0", "1", "2", "3", "4"]
-    plain = [each.sentence.id for each in choose_next(tagger, pool, 5, passes=3, diverse=False)]
+    plain = [each.sentence.id for each in choose(tagger, pool, 5, passes=3, diverse=False)]
     assert len(set(plain)) < 5  # which it was not for want of them
 
 
@@ -123,9 +127,9 @@ def test_lines_that_differ_in_numbers_do_not_crowd_out_the_rest(tagger: Tagger) 
     others = generate().test[:60]
     line = others[0].words
     pool = [*(Sentence((*line, str(number))) for number in range(300)), *others]
-    chosen = choose_next(tagger, pool, 10, passes=2)
+    chosen = choose(tagger, pool, 10, passes=2)
     assert sum(each.sentence.words[: len(line)] == line for each in chosen) <= 3
-    numbered = choose_next(tagger, pool[:300], 10, passes=2, diverse=False)
+    numbered = choose(tagger, pool[:300], 10, passes=2, diverse=False)
     assert len(numbered) == 10  # whoever does not ask for variety gets the highest scores
 
 
@@ -145,7 +149,7 @@ def test_lines_that_differ_in_a_name_do_not_crowd_out_the_rest(tagger: Tagger, m
     monkeypatch.setattr(
         choosing, "sentence_vectors", lambda _, sentences: np.eye(len(kinds) + 1)[[kinds.get(s.words, 0) for s in sentences]]
     )
-    chosen = choose_next(tagger, pool, 10)
+    chosen = choose(tagger, pool, 10)
     assert sum(each.sentence.words[: len(line)] == line for each in chosen) == 1
     assert len(chosen) == 10
 
@@ -178,7 +182,7 @@ def test_the_pool_is_streamed_and_few_are_held(tagger: Tagger, monkeypatch: pyte
     assert sum(seen) == len(refs) == 600
     assert max(embedded) == 2 * CANDIDATES * count
     assert len(embedded) < 10
-    assert alive <= 3 * CANDIDATES * count + 3 * chunk + 2
+    assert alive <= 3 * CANDIDATES * count + 2 + 3 * chunk + 2  # one is for judging, so two are held
 
 
 class Held(Sentence):
@@ -187,19 +191,76 @@ class Held(Sentence):
 
 def test_what_an_annotator_gets(tagger: Tagger) -> None:
     sentence = Sentence(("Anna", "sings"), text="Anna sings", offsets=((0, 4), (5, 10)), id="a")
-    [chosen] = choose_next(tagger, [sentence], 1, passes=2)
+    [chosen] = choose(tagger, [sentence], 1, passes=2)
     record = chosen.to_dict()
     assert (record["id"], record["text"], record["words"]) == ("a", "Anna sings", ["Anna", "sings"])
     assert record["score"] == pytest.approx(sum(record["information_gain"]) / 3, abs=1e-5)
     assert all({"confidence", "mc_confidence", "information_gain"} <= set(entity) for entity in record["entities"])
 
 
+@pytest.mark.parametrize("strategy", choosing.STRATEGIES)
+@pytest.mark.parametrize("diverse", [True, False])
+def test_a_share_is_for_judging(tagger: Tagger, strategy: str, diverse: bool) -> None:
+    pool, done = different(generate().test[:80]), generate().test[:10]
+    chosen = choose_next(tagger, pool, 20, strategy=strategy, diverse=diverse, passes=2, judging=0.25, labeled=done)
+    assert len(set(words(chosen))) == 20
+    assert not {sentence.words for sentence in done} & set(words(chosen))
+    assert [place for place, each in enumerate(chosen) if each.judging] == [2, 6, 10, 14, 18]
+    for each in chosen:
+        assert each.sentence.judging == each.judging == (not each.prediction.tags)
+        assert each.judging <= (each.score is None)
+        assert each.sentence.words in {sentence.words for sentence in pool}
+
+
+def test_those_for_judging_do_not_depend_on_the_model(tagger: Tagger, tiny_encoder: str) -> None:
+    other = Tagger.from_encoder(tiny_encoder, ["O", "B-y", "I-y"], seed=7)
+    pool = different(generate().test[:100])
+    drawn = [
+        {each.sentence.words for each in choose_next(one, some, 20, strategy=strategy, diverse=diverse, seed=3) if each.judging}
+        for one, some, strategy, diverse in (
+            (tagger, pool, "confidence", False), (other, pool[::-1], "confidence", True), (other, pool * 2, "random", False),
+        )
+    ]  # fmt: skip
+    assert drawn[0] == drawn[1] == drawn[2]
+    assert len(drawn[0]) == 4
+
+
+def test_any_sentence_may_be_for_judging_even_one_that_would_be_chosen(tagger: Tagger) -> None:
+    """Of five sentences three are asked for, and one of these is random: each of the five alike, whatever its score."""
+    pool = [Sentence((word,)) for word in "abcde"]
+    best = words(choose(tagger, pool, 5, strategy="confidence", diverse=False))
+    drawn: list[str] = []
+    for seed in range(300):
+        chosen = choose_next(tagger, pool, 3, strategy="confidence", diverse=False, seed=seed)
+        [marked] = [each.sentence.words for each in chosen if each.judging]
+        drawn.append(marked[0])
+        assert [each.sentence.words for each in chosen if not each.judging] == [each for each in best if each != marked][:2]
+    assert all(35 < drawn.count(word) < 90 for word in "abcde")  # of 300; 60 on average, standard deviation 7
+
+
+def test_an_earlier_mark_does_not_stay_on_what_is_chosen(tagger: Tagger) -> None:
+    pool = [Sentence((word,), judging=True) for word in "abcde"]
+    chosen = choose_next(tagger, pool, 5, strategy="confidence")
+    assert sum(each.judging for each in chosen) == 1
+    assert not any(each.judging for each in choose(tagger, pool, 5, strategy="confidence"))
+
+
+def test_an_annotator_gets_no_opinion_on_a_sentence_for_judging(tagger: Tagger) -> None:
+    sentence = Sentence(("Anna", "sings"), ("B-x", "O"), "a", text="Anna sings", offsets=((0, 4), (5, 10)))
+    [chosen] = choose_next(tagger, [sentence], 1, judging=1.0)
+    assert chosen.to_dict() == {"id": "a", "text": "Anna sings", "words": ["Anna", "sings"], "judging": True}
+    assert chosen.as_task() == (Sentence(("Anna", "sings"), None, "a", None, "Anna sings", ((0, 4), (5, 10)), True), None)
+
+
 def test_misuse(tagger: Tagger) -> None:
     with pytest.raises(UsageError, match="count 0"):
-        choose_next(tagger, [], 0)
+        choose(tagger, [], 0)
     with pytest.raises(UsageError, match="did you mean 'confidence'"):
-        choose_next(tagger, [], 1, strategy="confidance")
+        choose(tagger, [], 1, strategy="confidance")
+    for share in (-0.1, 1.5, float("nan")):
+        with pytest.raises(UsageError, match="a share from 0 to 1"):
+            choose_next(tagger, [], 1, judging=share)
     with pytest.raises(UsageError, match="passes 0"):
-        choose_next(tagger, [], 1, passes=0)
+        choose(tagger, [], 1, passes=0)
     with pytest.raises(UsageError, match="the encoder has 2"):
-        choose_next(tagger, [], 1, last_layers=3)
+        choose(tagger, [], 1, last_layers=3)

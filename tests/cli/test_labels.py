@@ -39,13 +39,19 @@ def test_next(model: Path, write: Write, tmp_path: Path, sequst: Cli) -> None:
     done = sequst(*arguments, "--output", tmp_path / "one.jsonl")
     assert done.returncode == 0, done.stderr
     assert "6 sentences to label are in" in done.stdout
-    records = [json.loads(line) for line in (tmp_path / "one.jsonl").read_text().splitlines()]
-    assert len({tuple(record["words"]) for record in records}) == 6
+    assert "best first; 1 of them is random, for judging, and without tags" in done.stdout
+    given = [json.loads(line) for line in (tmp_path / "one.jsonl").read_text().splitlines()]
+    assert len({tuple(record["words"]) for record in given}) == 6
+    assert [record.keys() for record in given if "judging" in record] == [{"id", "text", "words", "judging"}]
+    done = sequst(*arguments, "--judging", 0, "--output", tmp_path / "none.jsonl")
+    assert "judging" not in done.stdout
+    records = [json.loads(line) for line in (tmp_path / "none.jsonl").read_text().splitlines()]
     assert all(record["score"] > 0 and len(record["information_gain"]) == len(record["words"]) for record in records)
     assert records[0]["score"] == max(record["score"] for record in records)
     sequst(*arguments, "--output", tmp_path / "two.jsonl")
     assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two.jsonl").read_bytes()
-    sequst(*arguments, "--output", tmp_path / "three.conll", "--format", "conll")
+    done = sequst(*arguments, "--output", tmp_path / "three.conll", "--format", "conll")
+    assert "conll has no place for marks for judging" in done.stderr
     assert [s.words for s in read(tmp_path / "three.conll")] == [tuple(record["words"]) for record in records]
 
 
@@ -98,6 +104,8 @@ def test_next_chooses_from_a_folder_of_an_annotation_tool(model: Path, tmp_path:
         (["next", "MODEL", "-", "--output", "o", "--labeled", "-"], 2, "only one of the files can be standard input"),
         (["next", "MODEL", "raw.txt", "--output", "o", "--labeled", "bad.jsonl"], 1, "bad.jsonl:1: found no tags"),
         (["next", "MODEL", "raw.txt", "--output", "o", "--format", "xml"], 2, "--format xml: use one of jsonl, conll"),
+        (["next", "MODEL", "raw.txt", "--output", "o", "--judging", "2"], 2, "judging 2.0: a share from 0 to 1"),
+        (["next", "MODEL", "raw.txt", "--output", "o", "--format=conll", "--judging=0.1"], 2, "one of jsonl, labelstudio"),
         (["next", "MODEL", "raw.txt", "--output", "o", "--strategy", "gain"], 2, "unknown strategy 'gain'"),
         (["next", "MODEL", "raw.txt", "--output", "no/o"], 2, "there is no folder"),
         (["suspects", "few.conll", "--output", "o"], 1, "2 different sentences are too few for 5 folds"),

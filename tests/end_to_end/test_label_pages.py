@@ -55,14 +55,19 @@ def test_what_to_label(folder: Path, sequst: Callable[..., Any], tiny_encoder: s
     choose, learn = blocks("choose-what-to-label.md", "sh")
     done = sequst(*shlex.split(choose)[1:])
     assert done.returncode == 0, done.stderr
-    assert len((folder / "next.jsonl").read_text().splitlines()) == 50
+    given = [json.loads(line) for line in (folder / "next.jsonl").read_text().splitlines()]
+    assert (len(given), sum(record.get("judging", False) for record in given)) == (50, 10)
+    tagged = [record if "tags" in record else {**record, "tags": ["O"] * len(record["words"])} for record in given]
+    (folder / "next.jsonl").write_text("".join(json.dumps(record) + "\n" for record in tagged))
     join, train = learn.strip().splitlines()
     assert join == "cat labeled.jsonl next.jsonl > more.jsonl"
     (folder / "more.jsonl").write_text("".join((folder / name).read_text() for name in ("labeled.jsonl", "next.jsonl")))
     done = sequst(*shlex.split(train)[1:], "--encoder", tiny_encoder, *FLAGS)
     assert done.returncode == 0, done.stderr
+    assert "10 sentences marked for judging" in json.loads((folder / "run2" / "summary.json").read_text())["dev_set"]
     [code] = blocks("choose-what-to-label.md", "py")
-    assert len(printed(code)) == 5
+    lines = printed(code)
+    assert (len(lines), sum(line.startswith("for judging ") for line in lines)) == (5, 1)
 
 
 def test_wrong_labels(folder: Path, sequst: Callable[..., Any], tiny_encoder: str) -> None:

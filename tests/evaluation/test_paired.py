@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sequst.evaluation.paired import paired_test, t_tail
+from sequst.evaluation.paired import paired_test, t_quantile, t_tail
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,15 @@ def test_by_hand() -> None:
 def test_what_cannot_be_tested_has_no_p() -> None:
     assert paired_test([1.0], [0.5]) == (0.5, 1, None)
     assert paired_test([1.0, 2.0], [0.0, 1.0]).p is None
+
+
+@pytest.mark.parametrize(("level", "freedom", "t"), [(0.9, 1, 6.3138), (0.95, 4, 2.7764), (0.9, 29, 1.6991), (0.5, 7, 0.7111)])
+def test_quantiles_as_printed_in_tables(level: float, freedom: int, t: float) -> None:
+    assert t_quantile(level, freedom) == pytest.approx(t, abs=1e-4)
+    assert t_tail(t_quantile(level, freedom), freedom) == pytest.approx(1 - level)
+
+
+def test_a_quantile_of_no_level_is_refused() -> None:
+    for level in (0.0, 1.0, float("nan")):
+        with pytest.raises(ValueError, match="level"):
+            t_quantile(level, 3)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import heapq
 import random
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sequst.annotation.diversity import Highest, features, spread_out
+from sequst.annotation.draw import Draw, shape
+from sequst.annotation.judging import SHARE, for_judging, interleave, judging_count, require_share
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans, tags_of
 from sequst.errors import UsageError, nearest
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_DIGITS = re.compile(r"\d+")
 STRATEGIES = ("information-gain", "confidence", "random")
 DECIDING = 3
 """Words that decide the score of a sentence."""
@@ -35,7 +35,8 @@ CANDIDATES = 5
 
 @dataclass(frozen=True)
 class Chosen:
-    """A sentence to label, its prediction and its score (none for a random choice)."""
+    """A sentence to label, its prediction and its score (none for a random choice). One for judging has an empty prediction, so
+    that the judgement is the person's own."""
 
     prediction: Prediction
     score: float | None
@@ -45,20 +46,34 @@ class Chosen:
         return self.prediction.sentence
 
     @property
+    def judging(self) -> bool:
+        """Whether it is for judging: drawn at random from all of the pool."""
+        return self.sentence.judging
+
+    @property
     def tags(self) -> tuple[str, ...]:
         """The entities that the tagger finds, as IOB2 allows them: what is handed out is to be read again."""
         return tags_of(spans(self.prediction.tags), len(self.prediction.tags))
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form of the prediction, its text and its id where there are any, and the score."""
+        """The JSON form of the prediction, its text and its id where there are any, and the score. For judging, the words and
+        the mark alone."""
         record = {**self.prediction.to_dict(), "tags": list(self.tags)}
         id_, text = record.pop("id"), self.sentence.text
+        own = {} if id_ is None else {"id": id_}
+        if self.judging:
+            return {**own, **({} if text is None else {"text": text}), "words": list(self.sentence.words), "judging": True}
         return {
-            **({} if id_ is None else {"id": id_}),
+            **own,
             "score": None if self.score is None else round(self.score, 6),
             **({} if text is None else {"text": text}),
             **record,
         }
+
+    def as_task(self) -> tuple[Sentence, list[float] | None]:
+        """The sentence with its predicted tags and the confidence of each entity, as annotation tools take them; neither for
+        judging."""
+        return (self.sentence, None) if self.judging else self.prediction.as_task()
 
 
 def choose_next(
@@ -71,6 +86,7 @@ def choose_next(
     passes: int = PASSES,
     last_layers: int = 0,
     seed: int = 12,
+    judging: float = SHARE,
     labeled: Iterable[Sentence] = (),
     advance: Callable[[int], None] = lambda sentences: None,
 ) -> list[Chosen]:
@@ -78,25 +94,47 @@ def choose_next(
 
     They are scored by the `information-gain` of their words, by how far their `confidence` is from 1, or drawn at `random`.
     `diverse`, the default unless random, spreads them out and counts lines that differ only in numbers and capitals as one.
-    Sentences with the words of a `labeled` one are never chosen. The pool is streamed: at most 3 x `CANDIDATES` x `count`
-    sentences are held. `advance` is called for each that is scored. Entities below the confidence cut are not left out.
+    The share `judging` of them, every fifth, is instead drawn at random from all of the pool, marked for judging and without
+    a prediction: a score on the others means nothing, for the model chose them. Sentences with the words of a `labeled` one are
+    never chosen. The pool is streamed: at most (3 x `CANDIDATES` + 2 x `judging`) x `count` sentences are held. `advance` is
+    called for each that is scored. Entities below the confidence cut are not left out.
     """
     require_choice(count, strategy, passes)
+    require_share(judging)
     require_layers(tagger, last_layers)
     diverse = strategy != "random" if diverse is None else diverse
     done = {sentence.words for sentence in labeled}
-    pool = (sentence for sentence in sentences if sentence.words and sentence.words not in done)
+    pool = (_unmarked(sentence) for sentence in sentences if sentence.words and sentence.words not in done)
+    draw = Draw(judging_count(count, judging), seed)
     with _all_entities(tagger):
-        scored = _scored(tagger, pool, strategy, passes, last_layers, seed)
+        scored = _scored(tagger, draw.watch(pool), strategy, passes, last_layers, seed)
         found = _highest(tagger, scored, count, diverse, advance)
+        marked = for_judging(draw.drawn(), (each.sentence.words for each in found), count, judging)
+        taken = {sentence.words for sentence in marked}
+        found = [each for each in found if each.sentence.words not in taken]
+        most = count - len(marked)
+        if not diverse:
+            found = found[:most]
         if strategy == "random":
             found = [Chosen(prediction, None) for prediction in annotate(tagger, [each.sentence for each in found])]
-    if not diverse:
-        return found
+    return interleave(_spread(tagger, found, most) if diverse else found, [_for_judging(each) for each in marked])
+
+
+def _spread(tagger: Tagger, found: list[Chosen], count: int) -> list[Chosen]:
+    """A diverse choice among the candidates."""
     scores = [1.0 if each.score is None else each.score for each in found]
     sentences = [each.sentence for each in found]
     vectors = sentence_vectors(tagger, sentences)
     return [found[place] for place in spread_out(scores, vectors, count, features(vectors, sentences))]
+
+
+def _unmarked(sentence: Sentence) -> Sentence:
+    """The sentence without an earlier mark: one that is chosen is not for judging, whatever it was drawn for before."""
+    return replace(sentence, judging=False) if sentence.judging else sentence
+
+
+def _for_judging(sentence: Sentence) -> Chosen:
+    return Chosen(Prediction(sentence, (), ()), None)
 
 
 def require_choice(count: int, strategy: str, passes: int) -> None:
@@ -142,7 +180,7 @@ def _highest(
     """Those with the highest scores: `count`, or if diverse the candidates that are spread out."""
     held = Highest[Prediction](count * CANDIDATES, partial(_features, tagger)) if diverse else Highest[Prediction](count)
     for score, prediction in scored:
-        held.offer(score, _shape(prediction.words) if diverse else prediction.words, prediction)
+        held.offer(score, shape(prediction.words) if diverse else prediction.words, prediction)
         advance(1)
     return [Chosen(prediction, score) for score, prediction in held.ranked()]
 
@@ -150,11 +188,6 @@ def _highest(
 def sentence_score(words: Sequence[float]) -> float:
     """The mean of the `DECIDING` highest scores of its words; words that a shorter sentence lacks count 0."""
     return sum(heapq.nlargest(DECIDING, words)) / DECIDING
-
-
-def _shape(words: tuple[str, ...]) -> object:
-    """A key that is equal for lines that differ only in numbers and capitals."""
-    return tuple(_DIGITS.sub("0", word.lower()) for word in words)
 
 
 def _features(tagger: Tagger, predictions: list[Prediction]) -> NDArray[np.float64]:

@@ -25,6 +25,14 @@ def next(
     diverse: Annotated[
         bool | None, typer.Option("--diverse/--no-diverse", help="Avoid near-copies. [default: diverse, unless random]")
     ] = None,
+    judging: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of the sentences that is drawn at random, without tags, to judge models by. 0 = none. "
+            "[default: 0.2; 0 with --format conll]",
+            metavar="SHARE",
+        ),
+    ] = None,
     format: Annotated[
         str, typer.Option(help="Format of the output: jsonl, conll, labelstudio, doccano, prodigy or argilla.")
     ] = "jsonl",
@@ -43,7 +51,8 @@ def next(
     Example:
       sequst next run/model raw.txt --labeled labeled.conll --count 50 --output next.jsonl
     """
-    from sequst.annotation.export import find_writer
+    from sequst.annotation.export import find_writer, share_for
+    from sequst.annotation.judging import require_share
     from sequst.annotation.next import choose_next, require_choice
     from sequst.cli.progress import make_progress
     from sequst.cli.reading import open_stream
@@ -54,6 +63,8 @@ def next(
 
     writer = find_writer(format)
     require_choice(count, strategy, passes)
+    share = share_for(format, judging)
+    require_share(share)
     files = labeled or []
     require_one_stdin([unlabeled, *files])
     readings = [read_file(each, format=labeled_format, word_column=word_column) for each in files]
@@ -67,7 +78,7 @@ def next(
         with within:
             chosen = choose_next(
                 tagger, stream(source, how), count, strategy=strategy, diverse=diverse, passes=passes,
-                last_layers=last_layers, seed=seed, labeled=done, advance=progress.advance,
+                last_layers=last_layers, seed=seed, judging=share, labeled=done, advance=progress.advance,
             )  # fmt: skip
     finally:
         progress.end()
@@ -79,4 +90,8 @@ def next(
         note(f"{source.name} has only {len(chosen)} different sentences{others}: all are chosen")
     with atomic_text(output) as file:
         file.writelines(writer(chosen))
-    show(f"{len(chosen)} sentences to label are in {output}, best first")
+    marked = sum(each.judging for each in chosen)
+    told = f"; {marked} of them {'are' if marked > 1 else 'is'} random, for judging, and without tags" if marked else ""
+    show(f"{len(chosen)} sentences to label are in {output}, best first{told}")
+    if format == "conll" and judging is None:
+        note("conll has no place for marks for judging, so none is random; --format jsonl has")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import statistics
 from collections.abc import Sequence
@@ -37,3 +38,17 @@ def t_tail(t: float, freedom: int) -> float:
         term *= math.cos(angle) ** 2 * k / (k + 1)
     inside = math.sin(angle) * total
     return max(0.0, 1.0 - (2.0 / math.pi * (angle + inside) if odd else inside))
+
+
+@functools.lru_cache(maxsize=256)
+def t_quantile(level: float, freedom: int) -> float:
+    """The t with P(|T| <= t) = level, by bisection."""
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level {level}: above 0 and below 1")
+    low, high = 0.0, 1.0
+    while t_tail(high, freedom) > 1.0 - level:
+        low, high = high, 2.0 * high
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if t_tail(middle, freedom) > 1.0 - level else (low, middle)
+    return (low + high) / 2.0
