@@ -1,6 +1,19 @@
 // Modal dialogs. The browser's own <dialog> keeps the focus inside and gives it back.
-import { button, fill, h } from "./dom.js";
+import { button, fill, h, notice } from "./dom.js";
 import { ApiError } from "./api.js";
+
+/**
+ * Runs an action. If the server refuses it, its reason is shown.
+ * @param {() => Promise<unknown>} act
+ */
+export async function attempt(act) {
+  try {
+    return await act();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    notice(error.message);
+  }
+}
 
 /**
  * Opens a dialog and returns what it was closed with; null if it was dismissed.

@@ -60,6 +60,18 @@ export function button(text, act, { keys, ...props } = {}) {
 }
 
 /**
+ * A table that scrolls sideways where it has no room. The first cell of a row names it.
+ * @param {string} label
+ * @param {string[]} heads
+ * @param {Child[][]} rows
+ */
+export function table(label, heads, rows) {
+  const head = h("tr", null, heads.map((text) => h("th", { scope: "col" }, text)));
+  const body = rows.map(([name, ...cells]) => h("tr", null, h("th", { scope: "row" }, name), cells.map((cell) => h("td", null, cell))));
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, h("table", null, h("thead", null, head), h("tbody", null, body)));
+}
+
+/**
  * Says something to a screen reader, without showing it.
  * @param {string} text
  */

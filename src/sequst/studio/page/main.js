@@ -3,15 +3,19 @@ import { ApiError, login, person, post } from "./api.js";
 import { askText } from "./dialog.js";
 import { announce, byId, fill, h, notice } from "./dom.js";
 import { labelPage } from "./label.js";
+import { modelsPage } from "./models.js";
 import { drafts, outbox } from "./outbox.js";
+import { progressPage } from "./progress.js";
+import { reviewPage } from "./review.js";
 import { state } from "./state.js";
 import { keep, load } from "./storage.js";
 import { counted } from "./text.js";
+import { welcomePage } from "./welcome.js";
 
 /** @typedef {(root: HTMLElement, rest: string) => () => void} Page  shows itself and returns what ends it */
 
 /** @type {Record<string, Page>} */
-const PAGES = { label: labelPage };
+const PAGES = { label: labelPage, progress: progressPage, review: reviewPage, models: modelsPage, welcome: welcomePage };
 const THEMES = ["", "light", "dark"];
 
 const root = byId("main");
@@ -22,7 +26,7 @@ let end = () => {};
 function route() {
   if (!state.value) return;
   const [name = "", ...rest] = location.hash.slice(1).split("/");
-  const page = PAGES[name] ? name : "label";
+  const page = !state.now.sentences || !state.now.types.length ? "welcome" : PAGES[name] ? name : "label";
   const address = [page, ...rest].join("/");
   if (address === shown) return;
   const first = shown === "";
@@ -71,7 +75,7 @@ function showName() {
 function setTheme(theme) {
   keep("sequst.theme", theme);
   document.documentElement.dataset.theme = theme;
-  fill(byId("theme"), h("span", { class: "unseen" }, "Theme: "), theme === "light" ? "Light" : theme === "dark" ? "Dark" : "Auto");
+  fill(byId("theme"), `Theme: ${theme || "auto"}`);
 }
 
 login.ask = async () => {

@@ -193,14 +193,24 @@ export class SentenceEditor extends HTMLElement {
   }
 
   /**
+   * Chooses these words.
+   * @param {number} start
+   * @param {number} end
+   */
+  point(start, end) {
+    this.choice = { anchor: start, focus: end - 1 };
+    this.cursor = start;
+    this.#mark();
+  }
+
+  /**
    * Chooses an entity or, where there is none, the word. The next key is about it.
    * @param {number} word
    */
   choose(word) {
     const entity = entityAt(this.entities, word);
-    this.choice = { anchor: entity?.start ?? word, focus: (entity?.end ?? word + 1) - 1 };
+    this.point(entity?.start ?? word, entity?.end ?? word + 1);
     this.cursor = word;
-    this.#mark();
   }
 
   /**
@@ -302,8 +312,7 @@ export class SentenceEditor extends HTMLElement {
     text.addEventListener("dblclick", (event) => {
       const word = this.#wordAt(event);
       if (word < 0 || SentenceEditor.brush) return;
-      this.choice = { anchor: word, focus: word };
-      this.#mark();
+      this.point(word, word + 1);
     });
     text.addEventListener("copy", (event) => {
       event.clipboardData?.setData("text/plain", this.#textOf(this.choice ? this.target : { start: 0, end: this.#words.length }));
@@ -328,9 +337,7 @@ export class SentenceEditor extends HTMLElement {
     if (word < 0) return this.clear();
     this.#dragging = true;
     this.#text.setPointerCapture(event.pointerId);
-    this.choice = { anchor: word, focus: word };
-    this.cursor = word;
-    this.#mark();
+    this.point(word, word + 1);
   }
 
   /** @param {PointerEvent} event */
@@ -406,6 +413,7 @@ export class SentenceEditor extends HTMLElement {
 
   /** Puts the name of each type beneath its entity. They take no room in the text, so that no word moves. */
   #placeTags() {
+    if (!this.isConnected) return;
     const box = this.#tags.getBoundingClientRect();
     const rightToLeft = this.#rightToLeft;
     const spots = this.#drawn.map(({ element, tag }) => {
@@ -415,7 +423,8 @@ export class SentenceEditor extends HTMLElement {
     for (const { tag, x, y } of spots) {
       const next = Math.min(box.width + TAG_GAP, ...spots.filter((spot) => Math.abs(spot.y - y) < TAG_GAP && spot.x > x).map((spot) => spot.x));
       tag.style.top = `${y}px`;
-      tag.style[rightToLeft ? "right" : "left"] = `${x}px`;
+      tag.style.right = rightToLeft ? `${x}px` : "auto";
+      tag.style.left = rightToLeft ? "auto" : `${x}px`;
       tag.style.maxWidth = `${Math.max(next - x - TAG_GAP, 0)}px`;
     }
   }

@@ -36,6 +36,22 @@ class Store {
     return () => void this.#listeners.delete(listener);
   }
 
+  /**
+   * Draws now, and again whenever what `pick` returns has changed. Returns what ends it.
+   * @param {(state: State) => unknown} pick
+   * @param {() => void} draw
+   */
+  watch(pick, draw) {
+    let drawn = JSON.stringify(pick(this.now));
+    draw();
+    return this.listen(() => {
+      const picked = JSON.stringify(pick(this.now));
+      if (picked === drawn) return;
+      drawn = picked;
+      draw();
+    });
+  }
+
   /** Follows the server. A hidden tab does not: a browser opens only six connections to one server. */
   follow() {
     document.addEventListener("visibilitychange", () => (document.hidden ? this.#close() : this.#open()));
