@@ -80,15 +80,13 @@ export function announce(text) {
 }
 
 /**
- * Shows a notice over the page until it is closed or another of this kind comes.
+ * Shows a problem above the page until it is closed or another one comes.
  * @param {string} text
- * @param {"error" | "done"} [kind]
  */
-export function notice(text, kind = "error") {
-  const box = h("div", { class: `notice ${kind}` }, h("p", null, text));
+export function notice(text) {
+  const box = h("div", { class: "notice" }, h("p", null, text));
   box.append(button("Close", () => box.remove()));
   fill(byId("notices"), box);
-  if (kind === "done") setTimeout(() => box.remove(), 6000);
 }
 
 /** Takes away what `notice` shows. */

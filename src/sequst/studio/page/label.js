@@ -38,10 +38,14 @@ export function labelPage(root) {
     button("Keys", showKeys, { keys: "?" }));
   fill(root, h("div", { class: "label-page" }, h("div", { class: "work" }, h("h1", { class: "unseen" }, "Label"), types.bar, card, actions), counters.box));
 
+  // A mouse leaves the focus on the button, where Enter would press it again.
+  actions.addEventListener("click", (event) => event.detail > 0 && editor.take(), true);
+
   /** @type {Sentence | null} */
   let current = null;
   let busy = false;
   let stuck = false;
+  let fresh = true;
   let open = true;
   let known = state.now.types;
   let left = state.now.raw;
@@ -58,11 +62,12 @@ export function labelPage(root) {
     editor.hidden = false;
     editor.show(sentence, entities.filter((entity) => names.has(entity.type)), { editable: true });
     fill(judging, sentence.judging && JUDGING);
-    fill(why, [sentence.why, sentence.second && SECOND].filter(Boolean).join(" "));
+    fill(why, [!sentence.judging && sentence.why, sentence.second && SECOND].filter(Boolean).join(" "));
     card.classList.toggle("for-judging", sentence.judging);
     const marks = entities.map((entity) => `${sentence.words.slice(entity.start, entity.end).join(" ")}, ${entity.type}`);
     announce([sentence.judging ? "For judging." : "", sentence.text, marks.length ? `Marked: ${marks.join("; ")}.` : ""].join(" "));
-    if (document.activeElement === document.body || root.contains(document.activeElement) || document.activeElement === root) editor.take();
+    if (fresh || document.activeElement === document.body || root.contains(document.activeElement)) editor.take();
+    fresh = false;
   }
 
   /** @param {string} told */

@@ -22,11 +22,20 @@ const root = byId("main");
 let shown = "";
 let end = () => {};
 
+/**
+ * Returns the page to show for this name.
+ * @param {string} name
+ */
+function pageOf(name) {
+  if (!state.now.sentences || !state.now.types.length) return "welcome";
+  return name in PAGES && name !== "welcome" ? name : "label";
+}
+
 /** Shows the page that the address names. */
 function route() {
   if (!state.value) return;
   const [name = "", ...rest] = location.hash.slice(1).split("/");
-  const page = !state.now.sentences || !state.now.types.length ? "welcome" : PAGES[name] ? name : "label";
+  const page = pageOf(name);
   const address = [page, ...rest].join("/");
   if (address === shown) return;
   const first = shown === "";
@@ -39,7 +48,8 @@ function route() {
   }
   const title = root.querySelector("h1")?.textContent ?? "";
   document.title = `${title} · ${state.now.project} · sequst studio`;
-  if (!first && page !== "label") root.focus();
+  window.scrollTo(0, 0);
+  if (!first && page !== "label") root.focus({ preventScroll: true });
 }
 
 /** Tells whether all is saved. */
@@ -78,17 +88,26 @@ function setTheme(theme) {
   fill(byId("theme"), `Theme: ${theme || "auto"}`);
 }
 
-login.ask = async () => {
+/** @type {Promise<void> | null} */
+let asking = null;
+
+login.ask = () => (asking ??= askToken().finally(() => (asking = null)));
+
+async function askToken() {
   /** @param {string} token */
   const act = (token) => post("login", { token });
   const note = "This studio is open to those who know its token. Who started it finds it in the server's window.";
   const done = await askText("Token", "Token", "", act, { note, yes: "Open", props: { type: "password" } });
-  if (!done) throw new ApiError("The studio needs a token. Reload the page to give it.", 401);
-};
+  if (done) return;
+  const told = "The studio needs a token. Reload the page to give it.";
+  notice(told);
+  throw new ApiError(told, 401);
+}
 
 async function begin() {
   setTheme(THEMES.includes(load("sequst.theme")) ? load("sequst.theme") : "");
-  byId("theme").addEventListener("click", () => {
+  byId("theme").addEventListener("click", (event) => {
+    if (event.detail > 0) byId("theme").blur();
     const at = THEMES.indexOf(document.documentElement.dataset.theme ?? "");
     setTheme(THEMES[(at + 1) % THEMES.length] ?? "");
   });

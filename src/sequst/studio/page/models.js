@@ -23,7 +23,7 @@ export function modelsPage(root) {
   const training = trainingBar();
   const efforts = h("div", { class: "actions" });
   const list = h("div", { class: "body" });
-  const compared = h("div", { "aria-live": "polite" });
+  const compared = h("div", { class: "body", "aria-live": "polite" });
   /** @type {Set<number>} */
   const picked = new Set();
   /** @type {Set<number>} */

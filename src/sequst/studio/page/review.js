@@ -44,7 +44,7 @@ export function reviewPage(root, rest) {
     const editor = SentenceEditor.active;
     const key = keyOf(event);
     if (key === "Escape") dropBrush();
-    if (!editor || editor.locked || event.repeat) return false;
+    if (!editor?.engaged || event.repeat) return false;
     if (key === "u") return editor.undo();
     return key === "Enter" && editor.dispatchEvent(new Event("accept"));
   });
@@ -125,7 +125,7 @@ function uncertainTab(root) {
     const rows = entities.filter(({ sentence }) => !seen.has(sentence.id) && seen.add(sentence.id)).map(({ sentence, entity }) => {
       const row = editRow(sentence, { entities: sentence.suggestions, done: () => settle(row) });
       const editor = row.querySelector("sequst-sentence");
-      if (editor instanceof SentenceEditor) editor.cursor = entity.start;
+      if (editor instanceof SentenceEditor) editor.point(entity.start, entity.end);
       return row;
     });
     return [rows.length ? h("ol", { class: "rows" }, rows) : h("p", { class: "empty" }, "There is nothing here yet. It takes a first training.")];
@@ -195,7 +195,7 @@ function allTab(root, filter) {
   for (const field of [status, type, before]) field.addEventListener("change", () => void show());
   const form = h("form", { class: "filter", role: "search", onsubmit: (/** @type {Event} */ event) => event.preventDefault() },
     labelled("Search", search), labelled("Status", status), labelled("With an entity of type", type), labelled("Labelled before the type", before));
-  fill(root, form, h("p", { class: "faint" }, "Click an entity and press the key of a type to change it."), types.bar, list);
+  fill(root, form, h("p", { class: "faint" }, "Click an entity and press the key of a type to change it. Changes to labelled sentences are saved at once."), types.bar, list);
   void show();
   return state.watch((now) => now.types, types.draw);
 }

@@ -52,9 +52,9 @@ export function editRow(sentence, { entities, done } = {}) {
 }
 
 /** @param {Sentence} sentence */
-function about(sentence) {
-  const by = sentence.who && sentence.at !== null ? `${sentence.who}, ${moment(sentence.at)}. Changes are saved at once.` : sentence.skipped ? "Skipped." : "Not labelled.";
-  return sentence.judging ? `For judging. ${by}` : by;
+function about({ who, at, skipped, judging }) {
+  const by = who && at !== null ? `${who}, ${moment(at)}` : skipped ? "skipped" : "not labelled";
+  return judging ? `${by}, for judging` : by;
 }
 
 /**

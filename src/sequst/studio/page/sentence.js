@@ -3,6 +3,7 @@ import { announce, fill, h, setProps } from "./dom.js";
 import { keyOf, onKeys } from "./keys.js";
 import { cut, entityAt, sameWords, without, withEntity } from "./spans.js";
 import { state } from "./state.js";
+import { neighbour } from "./wordorder.js";
 
 /**
  * @typedef {import("./api.js").Entity} Entity
@@ -29,7 +30,7 @@ export class SentenceEditor extends HTMLElement {
   /** @type {Entity[]} */
   entities = [];
   editable = false;
-  /** Whether arrow keys move the cursor even if the focus is elsewhere. */
+  /** Whether keys are for this editor even if the focus and the mouse are elsewhere. */
   greedy = false;
   /** Whether keys and pointers do nothing, while the next sentence comes. */
   locked = false;
@@ -213,13 +214,18 @@ export class SentenceEditor extends HTMLElement {
     this.cursor = word;
   }
 
+  /** Whether keys are for this editor. */
+  get engaged() {
+    return this.greedy || this.#hover >= 0 || this.contains(document.activeElement);
+  }
+
   /**
    * @param {string} _key
    * @param {KeyboardEvent} event
    * @returns {boolean} whether the key was taken
    */
   press(_key, event) {
-    if (!this.editable || this.locked || this.hidden) return false;
+    if (!this.editable || this.locked || this.hidden || !this.engaged) return false;
     const key = keyOf(event, state.now.types.map((type) => type.key));
     const type = state.now.types.find((one) => one.key.toLowerCase() === key);
     if (/^Arrow|^Home$|^End$/.test(key)) {
@@ -244,7 +250,7 @@ export class SentenceEditor extends HTMLElement {
    */
   #move(key, extend) {
     const from = this.#hover >= 0 ? this.#hover : this.cursor;
-    const to = this.#neighbour(from, key);
+    const to = neighbour(this.#elements, from, key, this.#rightToLeft);
     this.choice = extend ? { anchor: this.choice?.anchor ?? from, focus: to } : null;
     this.cursor = to;
     this.#hover = -1;
@@ -252,47 +258,8 @@ export class SentenceEditor extends HTMLElement {
     this.#elements[to]?.scrollIntoView({ block: "nearest" });
   }
 
-  /**
-   * Returns the word that the key leads to, as the words stand on the screen.
-   * @param {number} from
-   * @param {string} key
-   */
-  #neighbour(from, key) {
-    const last = this.#words.length - 1;
-    if (key === "Home") return 0;
-    if (key === "End") return last;
-    const lines = this.#lines();
-    const row = lines.findIndex((line) => line.some((spot) => spot.word === from));
-    if (key === "ArrowUp" || key === "ArrowDown") {
-      const line = lines[row + (key === "ArrowUp" ? -1 : 1)];
-      const x = lines[row]?.find((spot) => spot.word === from)?.x ?? 0;
-      return line ? line.reduce((best, spot) => (Math.abs(spot.x - x) < Math.abs(best.x - x) ? spot : best)).word : from;
-    }
-    const order = lines.flat().map((spot) => spot.word);
-    const step = (key === "ArrowRight") === this.#rightToLeft ? -1 : 1;
-    return order[order.indexOf(from) + step] ?? from;
-  }
-
   get #rightToLeft() {
     return getComputedStyle(this.#text).direction === "rtl";
-  }
-
-  /** Returns the lines of words from top to bottom, each in the sentence's direction. */
-  #lines() {
-    /** @type {{word: number, x: number, y: number}[][]} */
-    const lines = [];
-    const spots = this.#elements.map((element, word) => {
-      const box = element.getClientRects()[0] ?? element.getBoundingClientRect();
-      return { word, x: box.left + box.width / 2, y: box.top + box.height / 2, height: box.height };
-    });
-    for (const spot of spots.sort((a, b) => a.y - b.y)) {
-      const line = lines.at(-1);
-      if (line && spot.y - (line[0]?.y ?? 0) < spot.height / 2) line.push(spot);
-      else lines.push([spot]);
-    }
-    const direction = this.#rightToLeft ? -1 : 1;
-    for (const line of lines) line.sort((a, b) => direction * (a.x - b.x));
-    return lines;
   }
 
   #listen() {

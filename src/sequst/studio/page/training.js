@@ -15,15 +15,15 @@ export function trainingBar() {
   function draw() {
     const { training, problem, next_training: next } = state.now;
     if (!training) {
-      const told = next ? `The next training begins in ${counted(next.left, "label")}.` : "Nothing is being trained.";
+      const told = !next ? "Nothing is being trained." : next.left > 0 ? `The next training begins in ${counted(next.left, "label")}.` : "The next training begins soon.";
       return fill(box, problem && h("p", { class: "problem" }, problem), h("p", { class: "faint" }, told));
     }
     fill(title, KINDS[training.kind] ?? training.kind);
     bar.max = Math.max(training.total, 1);
-    if (training.waiting) bar.removeAttribute("value");
+    if (training.waiting || !training.total) bar.removeAttribute("value");
     else bar.value = training.done;
     const left = training.left === null ? "" : `, ${duration(training.left)} left`;
-    fill(detail, training.waiting ? "It waits for its turn." : `${training.phase}${left}`);
+    fill(detail, training.waiting ? "It waits for its turn." : `${training.phase || "It begins"}${left}`);
     if (bar.parentElement !== box) fill(box, title, bar, detail);
   }
 
