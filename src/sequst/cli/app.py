@@ -11,8 +11,8 @@ import typer
 from sequst.version import __version__
 
 VERBS = (
-    "train", "predict", "serve", "evaluate", "export", "next", "suspects", "check", "sample", "convert", "demo", "methods",
-    "benchmarks", "settings", "experiment",
+    "studio", "train", "predict", "serve", "evaluate", "export", "next", "suspects", "check", "sample", "convert", "demo",
+    "methods", "benchmarks", "settings", "experiment",
 )  # fmt: skip
 
 

@@ -10,11 +10,7 @@ from sequst.cli.options import Device, MinConfidence, Model, Precision
 from sequst.extras import needed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from fastapi import FastAPI
-
-    from sequst.service.service import Service
+    from sequst.service.guard import Tokens
 
 
 def serve(
@@ -55,28 +51,35 @@ def serve(
 
     require_annotator(model, device, precision)
 
+    from sequst.service.app import build_app
     from sequst.service.model import ServedModel
+    from sequst.service.server import Site
     from sequst.service.server import serve as run
-    from sequst.service.service import Limits
+    from sequst.service.service import Limits, Service
 
-    def load() -> ServedModel:
-        return ServedModel.load(model, device, precision, min_confidence)
+    def make(tokens: Tokens) -> Site:
+        limits = Limits(max_batch_words, max_wait_ms, queue, max_body_mb, timeout)
+        service = Service(lambda: ServedModel.load(model, device, precision, min_confidence), tokens, limits)
+        app = build_app(service)
+        large: tuple[str, ...] = ()
+        if label_studio:
+            from sequst.service.collected import Collected
+            from sequst.service.labelstudio import PATHS, add_label_studio
 
-    def add(app: FastAPI, service: Service) -> Collection[str]:
-        if not label_studio:
-            return ()
-        from sequst.service.collected import Collected
-        from sequst.service.labelstudio import PATHS, add_label_studio
+            add_label_studio(app, service, Collected(labels))
+            large = PATHS
+        served.append(service)
+        return Site(app, service, large)
 
-        add_label_studio(app, service, Collected(labels))
-        return PATHS
+    served: list[Service] = []
 
-    def ready(address: str, service: Service) -> None:
+    def ready(address: str) -> None:
         note(f"serving {model} at {address}; try it at {address}/docs; Ctrl-C stops it")
         if label_studio:
+            [service] = served
             note(f"in Label Studio: Settings > Model > Connect Model: Name {service.model.version}, Backend URL {address}")
             note(f"{address}/interface is a labelling interface; what people submit goes to {labels}")
             if token_file:
                 note("its webhook needs the token too: Settings > Webhooks, header Authorization, Bearer TOKEN")
 
-    run(load, host, port, token_file, Limits(max_batch_words, max_wait_ms, queue, max_body_mb, timeout), ready, add)
+    run(make, host, port, token_file, ready)

@@ -48,6 +48,7 @@ def foretell(run: Run, method: Method) -> None:
     run.progress.expect(planned)
     total = sum(each.seconds for each in planned)
     others = {effort: sum(each.seconds for each in costs.plan(with_effort(run.settings, effort))) for effort in EFFORTS}
+    run.progress.forecast(others)
     shorter = [f"--effort {name}: {duration(seconds)}" for name, seconds in others.items() if seconds < SHORTER * total]
     told = f"training takes about {duration(total)} here"
     run.progress.note(f"{told} ({', '.join(shorter)})" if shorter else told, detail=total < 60)

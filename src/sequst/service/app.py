@@ -27,7 +27,7 @@ from sequst.service.schemas import (
     errors,
     schema_of,
 )
-from sequst.service.service import Service
+from sequst.service.service import Hosted, Service
 from sequst.service.streaming import TYPE as LINES
 from sequst.service.streaming import LineStream
 from sequst.service.texts import checked
@@ -40,11 +40,12 @@ _LARGE = 1 << 16
 _STREAM = "/v1/stream"
 
 
-def build_app(service: Service) -> FastAPI:
+def new_app(title: str, description: str) -> FastAPI:
+    """An application without routes but for its documentation. Every error is `{"error": "..."}`."""
     app = FastAPIOffline(
-        title="sequst",
+        title=title,
         version=__version__,
-        description='Predictions of a sequence tagger. An error is `{"error": "..."}`.',
+        description=f'{description} An error is `{{"error": "..."}}`.',
         docs_url="/docs",
         redoc_url=None,
         static_url="/docs/static",
@@ -59,6 +60,11 @@ def build_app(service: Service) -> FastAPI:
     }
     for kind, handler in handlers.items():
         app.add_exception_handler(kind, handler)
+    return app
+
+
+def build_app(service: Service) -> FastAPI:
+    app = new_app("sequst", "Predictions of a sequence tagger.")
     _add_predicting(app, service)
     _add_model(app, service)
     _add_operation(app, service)
@@ -66,11 +72,13 @@ def build_app(service: Service) -> FastAPI:
     return app
 
 
-def guarded(app: FastAPI, service: Service, hosts: Collection[str] | None, large: Collection[str] = ()) -> Guard:
-    """`hosts`, `large`: see `Guard`."""
+def guarded(
+    app: FastAPI, hosted: Hosted, hosts: Collection[str] | None, large: Collection[str] = (), is_page: bool = False
+) -> Guard:
+    """`hosts`, `large`, `is_page`: see `Guard`."""
     paths = {route.path for route in app.routes if hasattr(route, "path")}
-    limits = service.limits
-    return Guard(app, service.metrics, service.tokens, hosts, limits.body_bytes, limits.seconds, paths, {_STREAM}, large)
+    limits = hosted.limits
+    return Guard(app, hosted.metrics, hosted.tokens, hosts, limits.body_bytes, limits.seconds, paths, {_STREAM}, large, is_page)
 
 
 def _add_predicting(app: FastAPI, service: Service) -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import contextlib
 import hashlib
 import hmac
 import logging
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -25,6 +28,7 @@ log = logging.getLogger(__name__)
 SHORTEST_TOKEN = 16
 OPEN = ("/healthz", "/readyz", "/docs", "/openapi.json")
 """Paths that need no token, as all below /docs/: they say nothing of the model."""
+COOKIE, LOGIN = "sequst-token", "/api/login"
 _MINUTE = 60.0
 MOST_HELD = 256 * 10**6
 """Bytes of all bodies that are in memory at the same time."""
@@ -105,6 +109,9 @@ class Guard:
     streams: Collection[str] = ()
     large: Collection[str] = ()
     """Whose bodies may be ten times as large, and whose refusals are logged: a tool asks, which shows them to nobody."""
+    is_page: bool = False
+    """Whether a browser shows it: the token may be in a cookie, the page itself needs none, and no page of another site may
+    change anything."""
     _logged: dict[tuple[str, int], float] = field(default_factory=dict, init=False)
     _held: int = field(default=0, init=False)
 
@@ -125,7 +132,7 @@ class Guard:
         held = 0
         try:
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-            self._check(path, headers)
+            self._check(scope["method"], path, headers)
             if path not in self.streams:
                 body = await self._body(receive, headers, self.most_bytes * (10 if path in self.large else 1))
                 held = len(body)
@@ -141,17 +148,28 @@ class Guard:
             known = path if path in self.paths else "other"
             self.metrics.request(known, answered or 500, time.perf_counter() - begun)
 
-    def _check(self, path: str, headers: dict[str, str]) -> None:
+    def _check(self, method: str, path: str, headers: dict[str, str]) -> None:
         if self.hosts is not None and _host_of(headers.get("host", "")) not in self.hosts:
             raise Refused(
                 421, "the header Host names none of this server's names; without --token-file it answers as "
                 f"{', '.join(sorted(self.hosts))} alone",
             )  # fmt: skip
-        open_ = path in OPEN or path.startswith("/docs/")
-        if self.tokens and not open_ and not self.tokens.accept(headers.get("authorization", "")):
+        if self.is_page and method not in ("GET", "HEAD") and _is_foreign(headers):
+            raise Refused(403, "a page of another site may not change anything here")
+        open_ = path in OPEN or path.startswith("/docs/") or (self.is_page and not path.startswith("/api/"))
+        open_ = open_ or path == LOGIN
+        if self.tokens and not open_ and not self._is_known(headers):
             raise Refused(401, "a token is needed: Authorization: Bearer TOKEN", {"www-authenticate": "Bearer"})
         if headers.get("content-encoding", "identity") != "identity":
             raise Refused(415, "compressed bodies are not taken; send it plain")
+
+    def _is_known(self, headers: dict[str, str]) -> bool:
+        if self.tokens.accept(headers.get("authorization", "")):
+            return True
+        cookie: SimpleCookie = SimpleCookie()
+        with contextlib.suppress(CookieError):
+            cookie.load(headers.get("cookie", "") if self.is_page else "")
+        return COOKIE in cookie and self.tokens.accept(f"Bearer {cookie[COOKIE].value}")
 
     async def _body(self, receive: Receive, headers: dict[str, str], most: int) -> bytes:
         """All of it. What is read counts as held."""
@@ -187,6 +205,13 @@ class Guard:
         if now - self._logged.get((path, status), -_MINUTE) >= _MINUTE:
             self._logged[path, status] = now
             log.warning("%s was refused with %d: %s", path, status, body.decode("utf-8", "replace")[:500])
+
+
+def _is_foreign(headers: dict[str, str]) -> bool:
+    """Whether a browser says that a page of another site makes the request."""
+    origin, host = headers.get("origin"), headers.get("host", "")
+    is_other = origin is not None and urlsplit(origin).netloc.lower() != host.lower()
+    return is_other or headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
 
 
 def _too_large(most: int) -> Refused:

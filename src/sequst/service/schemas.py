@@ -15,6 +15,7 @@ _EXAMPLE: dict[str, JsonValue] = {"texts": ["Can Sydney conduct The Planets in V
 _ERRORS = {
     401: "No token, or a wrong one.",
     403: "Not without a token.",
+    404: "There is no such thing.",
     408: "The body took too long.",
     409: "The model could not be loaded; the old one stays.",
     413: "The body is too large.",

@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
@@ -20,10 +21,9 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from sequst.errors import SequstError, UsageError
-from sequst.service.app import build_app, guarded
+from sequst.service.app import guarded
 from sequst.service.guard import Tokens, error_body
-from sequst.service.model import ServedModel
-from sequst.service.service import Limits, Service
+from sequst.service.service import Hosted
 
 log = logging.getLogger(__name__)
 
@@ -37,17 +37,19 @@ _BACKLOG = 2048
 _MOST_FILES = 65_536
 
 
-def serve(
-    load: Callable[[], ServedModel],
-    host: str,
-    port: int,
-    token_file: str | None,
-    limits: Limits,
-    ready: Callable[[str, Service], None],
-    add: Callable[[FastAPI, Service], Collection[str]] = lambda app, service: (),
-) -> None:
-    """Serve until a signal ends it. `ready` is called with the address when requests are taken. `add` adds routes, and returns
-    those that are `large`, see `Guard`."""
+@dataclass(frozen=True)
+class Site:
+    """An application, and how its requests are checked."""
+
+    app: FastAPI
+    hosted: Hosted
+    large: Collection[str] = ()
+    is_page: bool = False
+    """See `Guard`."""
+
+
+def serve(make: Callable[[Tokens], Site], host: str, port: int, token_file: str | None, ready: Callable[[str], None]) -> None:
+    """Serve until a signal ends it. `ready` is called with the address when requests are taken."""
     tokens = Tokens(token_file)
     if not tokens and not _is_loopback(host):
         raise UsageError(
@@ -55,39 +57,39 @@ def serve(
             "make one: (umask 077; openssl rand -hex 32 > token)"
         )
     with _bound(host, port) as listener:
-        service = Service(load, tokens, limits)
+        site = make(tokens)
+        hosted, seconds = site.hosted, site.hosted.limits.seconds
         hosts = None if tokens else {"localhost", "127.0.0.1", "::1", host.lower()}
-        routes = build_app(service)
-        large = add(routes, service)
-        app = guarded(routes, service, hosts, large)
+        app = guarded(site.app, hosted, hosts, site.large, site.is_page)
         _raise_file_limit()
         gc.collect()
         gc.freeze()  # what is there stays, so that no collection looks at it
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # else every broken request is a line
-        patient = type("Protocol", (_Protocol,), {"write_seconds": limits.seconds})
+        patient = type("Protocol", (_Protocol,), {"write_seconds": seconds})
         config = uvicorn.Config(
             app, http=patient, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
-            backlog=_BACKLOG, timeout_graceful_shutdown=round(limits.seconds) or 1,
+            backlog=_BACKLOG, timeout_graceful_shutdown=round(seconds) or 1,
         )  # fmt: skip
-        _Server(config, service, lambda: ready(_address(host, listener), service)).run(sockets=[listener])
-        service.batcher.close()
+        _Server(config, hosted, lambda: ready(_address(host, listener))).run(sockets=[listener])
+        hosted.close()
 
 
 class _Server(uvicorn.Server):
     """Stops for SIGTERM and SIGINT, and loads the model again for SIGHUP."""
 
-    def __init__(self, config: uvicorn.Config, service: Service, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, hosted: Hosted, ready: Callable[[], None]) -> None:
         super().__init__(config)
-        self._service, self._ready = service, ready
+        self._hosted, self._ready = hosted, ready
         self._reloading: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await self._hosted.start()
         await super().startup(sockets)
         self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await super().shutdown(sockets)
-        for each in self._service.at_end:
+        for each in self._hosted.at_end:
             await each()
 
     @contextlib.contextmanager
@@ -110,12 +112,12 @@ class _Server(uvicorn.Server):
         """Finish what was begun; asked twice, do not."""
         self.force_exit = self.should_exit
         self.should_exit = True
-        self._service.stopping.set()
+        self._hosted.stopping.set()
 
     def _reload(self) -> None:
         async def quietly() -> None:
             with contextlib.suppress(SequstError):  # which the log has
-                await self._service.reload()
+                await self._hosted.reload()
 
         self._reloading = asyncio.get_running_loop().create_task(quietly())
 

@@ -36,17 +36,37 @@ class Limits:
         return int(self.body_mb * 10**6)
 
 
-class Service:
-    """Predictions for everybody who asks, by a model that can be replaced."""
+class Hosted:
+    """What a server needs of whatever answers its requests."""
 
-    def __init__(self, load: Callable[[], ServedModel], tokens: Tokens, limits: Limits) -> None:
+    def __init__(self, tokens: Tokens, limits: Limits) -> None:
         self.metrics, self.tokens, self.limits = Metrics(), tokens, limits
-        self.batcher = Batcher(load, limits.batch_words, limits.wait_ms / 1000, limits.queue, self.metrics)
-        self.metrics.watch_queue(lambda: self.batcher.waiting)
         self.stopping = asyncio.Event()
         self.at_end: list[Callable[[], Awaitable[None]]] = []
         """Called when the last request is answered."""
+
+    async def start(self) -> None:
+        """Called before the first request."""
+
+    async def reload(self) -> None:
+        """Read again what may have changed; an error where that fails."""
+        self.tokens.read()
+
+    def close(self) -> None:
+        """Called at the very end."""
+
+
+class Service(Hosted):
+    """Predictions for everybody who asks, by a model that can be replaced."""
+
+    def __init__(self, load: Callable[[], ServedModel], tokens: Tokens, limits: Limits) -> None:
+        super().__init__(tokens, limits)
+        self.batcher = Batcher(load, limits.batch_words, limits.wait_ms / 1000, limits.queue, self.metrics)
+        self.metrics.watch_queue(lambda: self.batcher.waiting)
         self._loading, self._reading = asyncio.Lock(), asyncio.Lock()
+
+    def close(self) -> None:
+        self.batcher.close()
 
     @property
     def model(self) -> ServedModel:
@@ -85,7 +105,7 @@ class Service:
             raise SequstError("a model is being loaded already")
         async with self._loading:
             try:
-                self.tokens.read()
+                await super().reload()
                 await self.batcher.reload()
             except Exception as error:
                 self.metrics.reload(False)

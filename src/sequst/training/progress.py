@@ -32,6 +32,9 @@ class Progress:
     def expect(self, planned: Sequence[Planned]) -> None:
         """The phases to come, in order."""
 
+    def forecast(self, efforts: Mapping[str, float]) -> None:
+        """Seconds that a run of each effort would take."""
+
     def begin(self, phase: str, total: int, done: int = 0, unit: str = "steps") -> None:
         pass
 

@@ -96,7 +96,7 @@ login.ask = () => (asking ??= askToken().finally(() => (asking = null)));
 async function askToken() {
   /** @param {string} token */
   const act = (token) => post("login", { token });
-  const note = "This studio is open to those who know its token. Who started it finds it in the server's window.";
+  const note = "This studio asks for a token. The person who started it knows it.";
   const done = await askText("Token", "Token", "", act, { note, yes: "Open", props: { type: "password" } });
   if (done) return;
   const told = "The studio needs a token. Reload the page to give it.";

@@ -388,11 +388,14 @@ export class SentenceEditor extends HTMLElement {
       return { tag, y: rect.bottom - box.top, x: rightToLeft ? box.right - rect.right : rect.left - box.left };
     });
     for (const { tag, x, y } of spots) {
-      const next = Math.min(box.width + TAG_GAP, ...spots.filter((spot) => Math.abs(spot.y - y) < TAG_GAP && spot.x > x).map((spot) => spot.x));
+      const next = Math.min(...spots.filter((spot) => Math.abs(spot.y - y) < TAG_GAP && spot.x > x).map((spot) => spot.x));
+      const room = box.width - x;
       tag.style.top = `${y}px`;
       tag.style.right = rightToLeft ? `${x}px` : "auto";
       tag.style.left = rightToLeft ? "auto" : `${x}px`;
-      tag.style.maxWidth = `${Math.max(next - x - TAG_GAP, 0)}px`;
+      // A tag ends before the next one of its line, and is moved back if it would leave the sentence's box.
+      tag.style.maxWidth = Number.isFinite(next) ? `${Math.max(next - x - TAG_GAP, 0)}px` : "none";
+      tag.style.translate = rightToLeft ? `max(0px, calc(100% - ${room}px))` : `min(0px, calc(${room}px - 100%))`;
     }
   }
 

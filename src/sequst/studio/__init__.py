@@ -1,0 +1,1 @@
+"""The studio: label, learn and review in the browser."""

@@ -1,0 +1,496 @@
+"""A project: a folder with sentences, what people said of them, and models. Needs no torch."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from sqlite3 import Connection, Row
+from typing import IO, Any, NamedTuple
+
+from sequst.corpus.sentence import Sentence, require_short, require_text, sentence_from_text
+from sequst.corpus.tags import Span, spans, tags_of, types_of
+from sequst.errors import Malformed, SequstError, UsageError, nearest, shorten
+from sequst.files import as_json, as_path, lock
+from sequst.studio.database import Database
+from sequst.studio.types import Type, after, changed
+
+FILE = "studio.db"
+_CHUNK = 2000
+"""Sentences that are written at once, so that labels need not wait for a large file."""
+_LONGEST = 2_000
+"""Words of a sentence."""
+LABELS, SKIP = "labels", "skip"
+_FLAGS = {"judging": " AND judging", "learning": " AND NOT judging", "differ": " AND differs", "labeled": ""}
+_NAMES = 100
+"""Characters of a person's name."""
+
+
+class Settings(NamedTuple):
+    """What people may change while they label."""
+
+    judging_share: float = 0.2
+    """Of the sentences, drawn at random to judge the model."""
+    agreement_share: float = 0.5
+    """Of the judging sentences, given to two people."""
+    learn_judging: bool = False
+    train: bool = True
+    """Whether models are trained as labels come."""
+    encoder: str = "minilm"
+
+
+class Project:
+    """Every method reads or writes what is on the disk; nothing is kept in memory."""
+
+    def __init__(self, folder: str | Path) -> None:
+        """Open the project, or make one in a folder that is empty or not there."""
+        self.folder = as_path(folder).absolute()
+        path = self.folder / FILE
+        if not path.is_file():
+            if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
+                raise UsageError(f"{folder}: neither a project of the studio nor an empty folder; name another")
+            self.folder.mkdir(parents=True, exist_ok=True)
+        self.database = Database(path)
+
+    def lock(self) -> IO[str]:
+        """Kept open by the one server that the project may have."""
+        return lock(self.folder / "studio.lock", f"{self.folder} is open in another studio; close that one first")
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    # Settings, facts
+
+    @property
+    def settings(self) -> Settings:
+        rows = self.database.reading.execute("SELECT name, value FROM settings")
+        given = {name: json.loads(value) for name, value in rows}
+        return Settings(**{name: value for name, value in given.items() if name in Settings._fields})
+
+    def change_settings(self, given: Mapping[str, Any], who: str) -> None:
+        defaults = Settings()._asdict()
+        for name, value in given.items():
+            if name not in defaults:
+                raise UsageError(f"unknown setting {shorten(name)}; {nearest(name, defaults)}")
+            default = defaults[name]
+            is_share = isinstance(default, float) and type(value) in (int, float)
+            if not (is_share or type(value) is type(default)):
+                raise UsageError(f"setting {name}: found {shorten(value)}; e.g. {as_json(default)}")
+            if is_share and not 0 <= value <= 0.9:
+                raise UsageError(f"setting {name}: found {shorten(value)}; from 0 to 0.9")
+        with self.database.writing() as connection:
+            for name, value in given.items():
+                connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, as_json(value)))
+            _append(connection, who, "settings", None, dict(given))
+
+    def fact(self, name: str) -> Any:
+        row = self.database.reading.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        return None if row is None else json.loads(row[0])
+
+    def keep_fact(self, name: str, value: Any) -> None:
+        with self.database.writing() as connection:
+            connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, as_json(value)))
+
+    # Sentences
+
+    def add_text(self, sentences: Iterable[Sentence], where: str) -> tuple[int, int]:
+        """(sentences that are new, and that were known)."""
+        added = known = 0
+        for chunk in _chunks(sentences):
+            with self.database.writing() as connection:
+                for sentence in chunk:
+                    is_new = _insert(connection, sentence)[1]
+                    added, known = added + is_new, known + (not is_new)
+        with self.database.writing() as connection:
+            _append(connection, "", "text", None, {"file": where, "added": added, "known": known})
+        return added, known
+
+    def add_labeled(self, sentences: Iterable[Sentence], where: str) -> tuple[int, int]:
+        """(sentences that are labelled now, and that were before). Types that are new are added."""
+        added = known = 0
+        for chunk in _chunks(sentences):
+            with self.database.writing() as connection:
+                types = _types(connection)
+                for name in types_of([sentence.tags or () for sentence in chunk]):
+                    if all(each.name != name for each in types):
+                        types = _change_types(connection, {"op": "add", "name": name}, "")
+                for sentence in chunk:
+                    if sentence.tags is None:
+                        raise UsageError(f"{where}: a sentence without tags, {shorten(' '.join(sentence.words))}")
+                    id_, _ = _insert(connection, sentence)
+                    before = connection.execute("SELECT status, judging FROM sentences WHERE id = ?", (id_,)).fetchone()
+                    if before["status"] == LABELS:
+                        known += 1
+                        continue
+                    if sentence.judging and not before["judging"]:
+                        _mark(connection, id_)
+                    _answer(connection, id_, f"file {where}"[:_NAMES], LABELS, spans(sentence.tags), False)
+                    added += 1
+        return added, known
+
+    def row(self, id_: int) -> Row:
+        found = self.database.reading.execute("SELECT * FROM sentences WHERE id = ?", (id_,)).fetchone()
+        if found is None:
+            raise Missing(f"there is no sentence {id_}")
+        return found  # type: ignore[no-any-return]
+
+    def listed(self, status: str, type_: str, text: str, before_type: str, offset: int, limit: int) -> tuple[int, list[Row]]:
+        """(how many there are, some of them): the answered ones from the last on, raw ones in the order of the file."""
+        where, given = "1", list[Any]()
+        if status in _FLAGS:
+            where = f"status = 'labels'{_FLAGS[status]}"
+        elif status in ("skipped", "raw"):
+            where = "status = ?"
+            given.append({"skipped": SKIP, "raw": "raw"}[status])
+        elif status != "all":
+            raise UsageError(f"status {shorten(status)}: {nearest(status, ('labeled', *_FLAGS, 'skipped', 'raw', 'all'))}")
+        if type_:
+            where += " AND EXISTS (SELECT 1 FROM json_each(entities) WHERE json_extract(value, '$[0]') = ?)"
+            given.append(type_)
+        if text:
+            where += " AND text LIKE ? ESCAPE '\\'"
+            given.append("%" + text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%")
+        if before_type:
+            where += (
+                " AND event < (SELECT max(id) FROM events WHERE kind = 'types' AND json_extract(data, '$.op') = 'add'"
+                " AND json_extract(data, '$.name') = ?)"
+            )
+            given.append(before_type)
+        reading = self.database.reading
+        total = reading.execute(f"SELECT count(*) FROM sentences WHERE {where}", given).fetchone()[0]
+        order = "id" if status in ("raw", "all") else "event DESC"
+        rows = reading.execute(
+            f"SELECT * FROM sentences WHERE {where} ORDER BY {order} LIMIT ? OFFSET ?", [*given, limit, offset]
+        )
+        return total, rows.fetchall()
+
+    def labeled(self, judging: bool | None = None, as_given: bool = False) -> Iterator[Sentence]:
+        """The labelled sentences, in the order they were labelled; those for judging are marked so. `as_given`: with the ids
+        of the files that they came from."""
+        where = {None: "", True: " AND judging", False: " AND NOT judging"}[judging]
+        rows = self.database.reading.execute(f"SELECT * FROM sentences WHERE status = 'labels'{where} ORDER BY event")
+        return (tagged_sentence(row, as_given) for row in rows)
+
+    def raw(self, most: int, start: int = 0) -> list[Sentence]:
+        """So many sentences without labels, drawn at random, others for another `start`."""
+        first = int.from_bytes(hashlib.sha256(str(start).encode()).digest()[:8]) >> 1
+        found: list[Row] = []
+        for where in (">= ?", "< ?"):
+            found += self.database.reading.execute(
+                f"SELECT * FROM sentences WHERE status = 'raw' AND NOT judging AND draw {where} ORDER BY draw LIMIT ?",
+                (first, most - len(found)),
+            ).fetchall()
+        return [sentence_of(row) for row in found]
+
+    # What people do
+
+    def label(self, id_: int, who: str, entities: Sequence[Any], decides: bool = False) -> None:
+        """Accept these entities, [type, start, end] each, as the labels of a sentence."""
+        found = self.checked(id_, entities)
+        with self.database.writing() as connection:
+            _answer(connection, id_, who, LABELS, found, decides)
+
+    def skip(self, id_: int, who: str) -> None:
+        self.row(id_)
+        with self.database.writing() as connection:
+            _answer(connection, id_, who, SKIP, [], False)
+
+    def checked(self, id_: int, entities: Sequence[Any]) -> list[Span]:
+        """The entities in order. An error if they cannot be the labels of the sentence."""
+        length = len(sentence_of(self.row(id_)))
+        names = [each.name for each in self.types()]
+        found = sorted((Span(*each) for each in entities), key=lambda span: (span.start, span.end))
+        end = 0
+        for span in found:
+            if span.type not in names:
+                raise UsageError(f"unknown type {shorten(span.type)}; {nearest(span.type, names)}")
+            if not 0 <= span.start < span.end <= length:
+                raise UsageError(f"entity from word {span.start} to {span.end}: the sentence has the words 0 to {length}")
+            if span.start < end:
+                raise UsageError(f"entity from word {span.start} to {span.end}: it overlaps another; a word has one type")
+            end = span.end
+        return found
+
+    def fine(self, id_: int, who: str, start: int, end: int) -> None:
+        """A label that looks wrong is right as it is."""
+        self.row(id_)
+        with self.database.writing() as connection:
+            _append(connection, who, "fine", id_, {"start": start, "end": end})
+            for row in connection.execute("SELECT place, data FROM suspects WHERE sentence = ?", (id_,)).fetchall():
+                data = json.loads(row["data"])
+                if (data["start"], data["end"]) == (start, end):
+                    connection.execute("DELETE FROM suspects WHERE place = ?", (row["place"],))
+
+    def undo(self, who: str) -> tuple[str, int, list[Span]] | None:
+        """Take back this person's last labels or skip: (which of them, the sentence, the entities)."""
+        with self.database.writing() as connection:
+            last = connection.execute(
+                "SELECT id, kind, sentence, data FROM events WHERE who = ? AND kind IN ('labels', 'skip') AND NOT EXISTS ("
+                "SELECT 1 FROM events AS undo WHERE undo.kind = 'undo' AND json_extract(undo.data, '$.event') = events.id)"
+                " ORDER BY id DESC LIMIT 1",
+                (who,),
+            ).fetchone()
+            if last is None:
+                return None
+            entities = _entities_of(connection, last)
+            _append(connection, who, "undo", last["sentence"], {"event": last["id"]})
+            _recall(connection, last["sentence"], who)
+            return last["kind"], last["sentence"], entities
+
+    def history(self, id_: int) -> list[dict[str, Any]]:
+        rows = self.database.reading.execute("SELECT * FROM events WHERE sentence = ? ORDER BY id", (id_,)).fetchall()
+        told = [row for row in rows if row["kind"] in (LABELS, SKIP, "undo", "fine")]
+        return [
+            {"who": row["who"], "at": row["at"], "kind": row["kind"], "entities": _as_dicts(json.loads(row["data"]))}
+            for row in told
+        ]
+
+    def answers(self, id_: int) -> list[Row]:
+        """The labels of each person, the earliest first."""
+        rows = self.database.reading.execute(
+            "SELECT * FROM answers WHERE sentence = ? AND kind = 'labels' ORDER BY event", (id_,)
+        )
+        return rows.fetchall()
+
+    # Types
+
+    def types(self) -> list[Type]:
+        return _types(self.database.reading)
+
+    def change_types(self, op: dict[str, Any], who: str, dry_run: bool = False) -> tuple[int, int]:
+        """(entities, sentences) that the operation concerns."""
+        changed(self.types(), op)
+        with self.database.writing() as connection:
+            concerned = _entities_of_type(connection, op["name"]) if op["op"] in ("rename", "merge", "delete") else []
+            if not dry_run:
+                _change_types(connection, op, who)
+            count = sum(each.type == op["name"] for _, found in concerned for each in found)
+            return count, len(concerned)
+
+    def since(self, event: int) -> list[dict[str, Any]]:
+        """The operations on types after an event, for what was predicted before them."""
+        return _ops_after(self.database.reading, event)
+
+    # Choosing
+
+    def draw_judging(self, exclude: Iterable[int] = ()) -> int | None:
+        """A sentence for judging that nobody has answered: one that was drawn before, or the next of the random order."""
+        out = list(exclude)
+        marks = ",".join("?" * len(out))
+        with self.database.writing() as connection:
+            for where in ("judging", "NOT judging"):
+                row = connection.execute(
+                    f"SELECT id FROM sentences WHERE status = 'raw' AND {where} AND id NOT IN ({marks}) ORDER BY draw LIMIT 1",
+                    out,
+                ).fetchone()
+                if row is not None:
+                    if where != "judging":
+                        _mark(connection, row["id"])
+                    return int(row["id"])
+        return None
+
+    def put_in_queue(self, chosen: Iterable[tuple[int, str, list[list[Any]]]], event: int) -> None:
+        """Replace what is to be labelled next: (sentence, why, its suggested entities with their confidence)."""
+        with self.database.writing() as connection:
+            connection.execute("DELETE FROM queue")
+            for sentence, why, suggestions in chosen:
+                connection.execute(
+                    "INSERT OR IGNORE INTO queue (sentence, why, suggestions, event) VALUES (?, ?, ?, ?)",
+                    (sentence, why, as_json(suggestions), event),
+                )
+
+    def last_event(self) -> int:
+        return int(self.database.reading.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()[0])
+
+    def counts(self) -> dict[str, int]:
+        row = self.database.reading.execute(
+            "SELECT count(*), coalesce(sum(status = 'labels'), 0), coalesce(sum(status = 'skip'), 0),"
+            " coalesce(sum(judging AND status = 'labels'), 0), coalesce(sum(differs), 0) FROM sentences WHERE status != 'raw'"
+        ).fetchone()
+        total = self.database.reading.execute("SELECT count(*) FROM sentences").fetchone()[0]
+        names = ("labeled", "skipped", "judging", "differences")
+        return {"sentences": total, "raw": total - row[0], **dict(zip(names, row[1:], strict=True))}
+
+    def rebuilt(self) -> dict[str, Any]:
+        """What the events come to when they are all played again: to be compared with what the tables say."""
+        events = self.database.reading.execute("SELECT * FROM events ORDER BY id").fetchall()
+        undone = {json.loads(each["data"])["event"] for each in events if each["kind"] == "undo"}
+        answers: dict[tuple[int, str], list[Any]] = {}
+        types: list[Type] = []
+        for each in events:
+            data = json.loads(each["data"])
+            if each["kind"] == "types":
+                types = changed(types, data)
+                for answer in answers.values():
+                    answer[1] = after(answer[1], [data])
+            elif each["kind"] in (LABELS, SKIP) and each["id"] not in undone:
+                found = [Span(*entity) for entity in data.get("entities", ())]
+                answers[each["sentence"], each["who"]] = [each["kind"], found]
+        return {"types": types, "answers": {place: tuple(answer) for place, answer in answers.items()}}
+
+
+class Missing(SequstError):
+    """Something that is not there."""
+
+
+def sentence_of(row: Row) -> Sentence:
+    """With the number that it has in the project as its id."""
+    if row["words"] is None:
+        return sentence_from_text(row["text"], row["id"])
+    offsets = tuple((start, end) for start, end in json.loads(row["words"]))
+    words = tuple(row["text"][start:end] for start, end in offsets)
+    return Sentence(words, None, row["id"], None, row["text"], offsets)
+
+
+def tagged_sentence(row: Row, as_given: bool = False) -> Sentence:
+    """With its labels."""
+    sentence = sentence_of(row)
+    id_ = json.loads(row["name"]) if as_given and row["name"] is not None else row["id"]
+    tags = tags_of(spans_of(row["entities"]), len(sentence))
+    return replace(sentence, tags=tags, id=id_, judging=bool(row["judging"]))
+
+
+def spans_of(entities: str | None) -> list[Span]:
+    return [Span(*each) for each in json.loads(entities or "[]")]
+
+
+def _as_dicts(data: dict[str, Any]) -> list[dict[str, Any]]:
+    return [Span(*each)._asdict() for each in data.get("entities", ())]
+
+
+def _chunks(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
+    """Those with words, some at a time."""
+    rest = (sentence for sentence in sentences if sentence.words)
+    while chunk := list(itertools.islice(rest, _CHUNK)):
+        yield chunk
+
+
+def _insert(connection: Connection, sentence: Sentence) -> tuple[int, bool]:
+    """(its number, whether it is new)."""
+    text, offsets = sentence.as_text()
+    require_text(text)
+    require_short(sentence.words)
+    if len(sentence) > _LONGEST:
+        raise Malformed(f"a sentence of {len(sentence):,} words, {shorten(text)}", f"at most {_LONGEST:,}; cut it into lines")
+    key = hashlib.sha256("\x1f".join(sentence.words).encode()).digest()[:16]
+    row = connection.execute("SELECT id FROM sentences WHERE key = ?", (key,)).fetchone()
+    if row is not None:
+        return int(row["id"]), False
+    draw = int.from_bytes(hashlib.sha256(b"draw" + key).digest()[:8]) >> 1
+    words = None if sentence.is_cut_by_rule() else as_json(offsets)
+    name = None if sentence.id is None else as_json(sentence.id)
+    added = connection.execute(
+        "INSERT INTO sentences (text, words, name, key, draw) VALUES (?, ?, ?, ?, ?)", (text, words, name, key, draw)
+    )
+    return int(added.lastrowid or 0), True
+
+
+def _append(connection: Connection, who: str, kind: str, sentence: int | None, data: dict[str, Any]) -> int:
+    added = connection.execute(
+        "INSERT INTO events (at, who, kind, sentence, data) VALUES (?, ?, ?, ?, ?)",
+        (time.time(), who, kind, sentence, as_json(data)),
+    )
+    return int(added.lastrowid or 0)
+
+
+def _mark(connection: Connection, sentence: int) -> None:
+    """Draw the sentence for judging."""
+    _append(connection, "", "judging", sentence, {})
+    connection.execute("UPDATE sentences SET judging = 1 WHERE id = ?", (sentence,))
+
+
+def _answer(connection: Connection, sentence: int, who: str, kind: str, entities: Sequence[Span], decides: bool) -> None:
+    """Append it, unless the person has said just this."""
+    given = as_json(list(entities))
+    before = connection.execute("SELECT * FROM answers WHERE sentence = ? AND who = ?", (sentence, who)).fetchone()
+    if before is not None and (before["kind"], before["entities"]) == (kind, given) and before["decides"] >= decides:
+        return
+    event = _append(connection, who, kind, sentence, {"entities": list(entities)} | ({"decides": True} if decides else {}))
+    connection.execute(
+        "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (sentence, who, event, time.time(), kind, given, decides),
+    )
+    _settle(connection, sentence)
+
+
+def _recall(connection: Connection, sentence: int, who: str) -> None:
+    """Make the person's last answer that was not undone the one that counts."""
+    connection.execute("DELETE FROM answers WHERE sentence = ? AND who = ?", (sentence, who))
+    row = connection.execute(
+        "SELECT * FROM events WHERE sentence = ? AND who = ? AND kind IN ('labels', 'skip') AND NOT EXISTS (SELECT 1 FROM"
+        " events AS undo WHERE undo.kind = 'undo' AND json_extract(undo.data, '$.event') = events.id) ORDER BY id DESC LIMIT 1",
+        (sentence, who),
+    ).fetchone()
+    if row is not None:
+        decides = bool(json.loads(row["data"]).get("decides"))
+        entities = as_json(_entities_of(connection, row))
+        connection.execute(
+            "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (sentence, who, row["id"], row["at"], row["kind"], entities, decides),
+        )
+    _settle(connection, sentence)
+
+
+def _settle(connection: Connection, sentence: int) -> None:
+    """Say at the sentence what its answers come to: the last labels count. They differ unless somebody has decided since."""
+    answers = connection.execute("SELECT * FROM answers WHERE sentence = ? ORDER BY event", (sentence,)).fetchall()
+    labels = [each for each in answers if each["kind"] == LABELS]
+    last = labels[-1] if labels else answers[-1] if answers else None
+    if last is None:
+        given: tuple[Any, ...] = ("raw", None, None, None, None, 0)
+    else:
+        differs = len({each["entities"] for each in labels}) > 1 and not last["decides"]
+        entities = last["entities"] if labels else None
+        given = (last["kind"], entities, last["who"], last["at"], last["event"], differs)
+    connection.execute(
+        "UPDATE sentences SET status = ?, entities = ?, who = ?, at = ?, event = ?, differs = ? WHERE id = ?",
+        (*given, sentence),
+    )
+
+
+def _types(connection: Connection) -> list[Type]:
+    return [Type(*row) for row in connection.execute("SELECT name, key, color FROM types ORDER BY place")]
+
+
+def _change_types(connection: Connection, op: dict[str, Any], who: str) -> list[Type]:
+    types = changed(_types(connection), op)
+    event = _append(connection, who, "types", None, op)
+    connection.execute("DELETE FROM types")
+    for place, each in enumerate(types):
+        connection.execute("INSERT INTO types VALUES (?, ?, ?, ?)", (*each, place))
+    if op["op"] in ("rename", "merge", "delete"):
+        for sentence, _ in _entities_of_type(connection, op["name"]):
+            for row in connection.execute("SELECT who, entities FROM answers WHERE sentence = ?", (sentence,)).fetchall():
+                entities = as_json(after(spans_of(row["entities"]), [op]))
+                connection.execute(
+                    "UPDATE answers SET entities = ? WHERE sentence = ? AND who = ?", (entities, sentence, row["who"])
+                )
+            _settle(connection, sentence)
+    assert event
+    return types
+
+
+def _entities_of_type(connection: Connection, name: str) -> list[tuple[int, list[Span]]]:
+    """(sentence, its entities) of every sentence that somebody has labelled with the type."""
+    rows = connection.execute(
+        "SELECT DISTINCT answers.sentence, sentences.entities FROM answers JOIN sentences ON sentences.id = answers.sentence,"
+        " json_each(answers.entities) WHERE json_extract(json_each.value, '$[0]') = ?",
+        (name,),
+    ).fetchall()
+    return [(row["sentence"], spans_of(row["entities"])) for row in rows]
+
+
+def _ops_after(connection: Connection, event: int) -> list[dict[str, Any]]:
+    rows = connection.execute("SELECT data FROM events WHERE kind = 'types' AND id > ? ORDER BY id", (event,))
+    return [json.loads(row["data"]) for row in rows]
+
+
+def _entities_of(connection: Connection, event: Row) -> list[Span]:
+    """The entities of an event as they are called now."""
+    given = [Span(*each) for each in json.loads(event["data"]).get("entities", ())]
+    return after(given, _ops_after(connection, event["id"]))

@@ -1,0 +1,138 @@
+"""The process that trains and chooses, so that the page never waits. It reads and writes the project's file.
+
+The server writes a line to its standard input when there may be something to do, and closes it when it ends itself: the worker
+then ends too. What the worker does it tells on its standard output, a JSON object a line. A worker that is killed in the middle
+of a training leaves a run that the next one continues.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sequst.errors import SequstError, said
+from sequst.files import as_json
+from sequst.studio import jobs
+from sequst.studio.project import Project
+from sequst.training.progress import Counted
+
+NICE = 10
+"""How far its priority is below that of the server and the browser."""
+_EVERY = 0.2
+"""Seconds between two lines about progress."""
+_IDLE = 30.0
+
+log = logging.getLogger(__name__)
+
+
+class Told(Counted):
+    """Progress as lines of JSON."""
+
+    def __init__(self, job: jobs.Job) -> None:
+        self._job, self._last = job, 0.0
+        self.efforts: Mapping[str, float] = {}
+
+    def forecast(self, efforts: Mapping[str, float]) -> None:
+        self.efforts = efforts
+
+    def begin(self, phase: str, total: int, done: int = 0, unit: str = "steps") -> None:
+        super().begin(phase, total, done, unit)
+        self._tell()
+
+    def advance(self, steps: int = 1, **values: float) -> None:
+        super().advance(steps, **values)
+        if time.monotonic() - self._last > _EVERY:
+            self._tell()
+
+    def note(self, message: str, detail: bool = False) -> None:
+        log.info("%s", message)
+
+    def _tell(self) -> None:
+        self._last = time.monotonic()
+        tell(job=self._job.id, phase=self.phase, done=self.done, total=self.total, left=self.seconds_left())
+
+
+def tell(**what: Any) -> None:
+    sys.stdout.write(as_json(what) + "\n")
+    sys.stdout.flush()
+
+
+def work(folder: str | Path) -> None:
+    """Do what there is to do until standard input ends."""
+    wake = threading.Event()
+    threading.Thread(target=_listen, args=(wake,), daemon=True).start()
+    if hasattr(os, "nice"):
+        os.nice(NICE)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    os.environ.setdefault(
+        "OMP_NUM_THREADS", str(max(1, cores - 1))
+    )  # torch, which is not imported yet, waits for its slowest thread
+    project = Project(folder)
+    while True:
+        wake.clear()
+        job = jobs.take(project)
+        if job is not None:
+            _do(project, job)
+        elif not _choose_ahead(project):
+            wake.wait(_IDLE)
+
+
+def _listen(wake: threading.Event) -> None:
+    for _ in sys.stdin:
+        wake.set()
+    os._exit(0)
+
+
+def _do(project: Project, job: jobs.Job) -> None:
+    from sequst.studio.tasks import TASKS
+
+    tell(job=job.id, phase="", done=0, total=0, left=None)
+    try:
+        TASKS[job.kind](project, job, Told(job))
+    except SequstError as error:
+        jobs.end(project, job.id, "failed", str(error))
+        log.warning("%s %d: %s", job.kind, job.id, error)
+    except Exception as error:
+        jobs.end(project, job.id, "failed", f"{type(error).__name__}: {said(error)}; the studio's log shows where")
+        log.exception("%s %d", job.kind, job.id)
+    else:
+        jobs.end(project, job.id, "done")
+    tell(ended=job.id)
+
+
+def _choose_ahead(project: Project) -> bool:
+    """Fill the queue where it runs low. Whether there was something to do."""
+    counts = project.counts()
+    if not counts["raw"] or project.fact("chosen") == counts["labeled"] + counts["skipped"]:
+        return False
+    left = project.database.reading.execute(
+        "SELECT count(*) FROM queue JOIN sentences ON sentences.id = queue.sentence WHERE status = 'raw' AND NOT judging"
+    ).fetchone()[0]
+    if left >= 5:
+        return False
+    from sequst.studio.tasks import choose_ahead
+
+    try:
+        choose_ahead(project)
+    except Exception as error:  # sentences then come at random, which is no reason to stop
+        log.warning("the next sentences could not be chosen: %s", said(error))
+    project.keep_fact("chosen", counts["labeled"] + counts["skipped"])
+    tell(chosen=True)
+    return True
+
+
+def main() -> None:
+    logging.basicConfig(format="%(levelname)s: worker: %(message)s", level=logging.WARNING)
+    with contextlib.suppress(KeyboardInterrupt):
+        work(sys.argv[1])
+
+
+if __name__ == "__main__":
+    main()
