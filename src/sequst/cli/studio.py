@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import webbrowser
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,6 +8,7 @@ import typer
 from sequst.cli.console import note
 from sequst.errors import UsageError
 from sequst.extras import needed
+from sequst.files import as_path
 
 if TYPE_CHECKING:
     from sequst.service.guard import Tokens
@@ -87,4 +87,5 @@ def studio(
 
 
 def _located(encoder: str) -> str:
-    return str(Path(encoder).absolute()) if Path(encoder).is_dir() else encoder
+    path = as_path(encoder)
+    return str(path.absolute()) if path.is_dir() else encoder

@@ -33,6 +33,7 @@ CREATE TABLE sentences (
 CREATE INDEX raw_by_draw ON sentences (draw) WHERE status = 'raw';
 CREATE INDEX answered ON sentences (event) WHERE status != 'raw';
 CREATE INDEX for_judging ON sentences (id) WHERE judging;
+CREATE INDEX open_judging ON sentences (draw) WHERE judging AND status = 'raw';
 
 CREATE TABLE events (
   id INTEGER PRIMARY KEY AUTOINCREMENT,

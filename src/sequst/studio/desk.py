@@ -109,9 +109,9 @@ class Desk:
         return self._chosen(held) or self._random(held)
 
     def _chosen(self, held: Collection[int]) -> Given | None:
-        """The first in the queue that nobody has or holds."""
+        """The first in the queue that nobody has or holds. A cross join lets SQLite begin with the queue."""
         rows = self._project.database.reading.execute(
-            "SELECT queue.* FROM queue JOIN sentences ON sentences.id = queue.sentence"
+            "SELECT queue.* FROM queue CROSS JOIN sentences ON sentences.id = queue.sentence"
             " WHERE status = 'raw' AND NOT judging ORDER BY place LIMIT ?",
             (len(held) + 1,),
         )

@@ -15,7 +15,7 @@ from typing import IO, Any, NamedTuple
 from sequst.corpus.sentence import Sentence, require_short, require_text, sentence_from_text
 from sequst.corpus.tags import Span, spans, tags_of, types_of
 from sequst.errors import Malformed, SequstError, UsageError, nearest, shorten
-from sequst.files import as_json, as_path, lock
+from sequst.files import as_json, as_path, explained, lock
 from sequst.studio.database import Database
 from sequst.studio.types import Type, after, changed
 
@@ -53,7 +53,8 @@ class Project:
         if not path.is_file():
             if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
                 raise UsageError(f"{folder}: neither a project of the studio nor an empty folder; name another")
-            self.folder.mkdir(parents=True, exist_ok=True)
+            with explained(self.folder, "name another folder"):
+                self.folder.mkdir(parents=True, exist_ok=True)
         self.database = Database(path)
 
     def lock(self) -> IO[str]:
@@ -283,13 +284,14 @@ class Project:
         out = list(exclude)
         marks = ",".join("?" * len(out))
         with self.database.writing() as connection:
-            for where in ("judging", "NOT judging"):
+            for index, where in (("open_judging", "judging"), ("raw_by_draw", "NOT judging")):
                 row = connection.execute(
-                    f"SELECT id FROM sentences WHERE status = 'raw' AND {where} AND id NOT IN ({marks}) ORDER BY draw LIMIT 1",
+                    f"SELECT id FROM sentences INDEXED BY {index} WHERE status = 'raw' AND {where} AND id NOT IN ({marks})"
+                    " ORDER BY draw LIMIT 1",
                     out,
                 ).fetchone()
                 if row is not None:
-                    if where != "judging":
+                    if index == "raw_by_draw":
                         _mark(connection, row["id"])
                     return int(row["id"])
         return None

@@ -58,7 +58,7 @@ def _still_so(labels: list[Span], given: list[Span], data: dict[str, Any], other
 
 def uncertain(project: Project) -> dict[str, Any]:
     rows = project.database.reading.execute(
-        "SELECT uncertain.entity, uncertain.event AS known, sentences.* FROM uncertain JOIN sentences ON sentences.id ="
+        "SELECT uncertain.entity, uncertain.event AS known, sentences.* FROM uncertain CROSS JOIN sentences ON sentences.id ="
         " uncertain.sentence WHERE status = 'raw' AND NOT judging ORDER BY uncertain.place"
     ).fetchall()
     found = []

@@ -34,7 +34,7 @@ def state_of(project: Project, told: dict[str, Any], present: set[str]) -> dict[
     suspects = project.fact("suspects")
     left = project.database.reading.execute("SELECT count(*) FROM suspects").fetchone()[0]
     uncertain = project.database.reading.execute(
-        "SELECT count(*) FROM uncertain JOIN sentences ON sentences.id = sentence WHERE status = 'raw'"
+        "SELECT count(*) FROM uncertain CROSS JOIN sentences ON sentences.id = sentence WHERE status = 'raw'"
     ).fetchone()[0]
     return {
         "id": project.fact("id"),

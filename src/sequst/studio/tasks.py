@@ -74,8 +74,12 @@ def _train(project: Project, job: jobs.Job, progress: Told) -> None:
 
 
 def _settings(project: Project, effort: str) -> Settings:
+    """The judging sentences choose no weights (`evaluations`), so that their F1 is not flattered; and they are a fair sample,
+    so that confidences need no shift."""
     own = project.settings
-    return load_settings(effort=effort, encoder=own.encoder, learn_judging=own.learn_judging, keep_rounds=False)
+    return load_settings(
+        effort=effort, encoder=own.encoder, learn_judging=own.learn_judging, evaluations=1, calibration_shift=0.0
+    )
 
 
 def _keep(

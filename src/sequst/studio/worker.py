@@ -113,7 +113,7 @@ def _choose_ahead(project: Project) -> bool:
     if not counts["raw"] or project.fact("chosen") == counts["labeled"] + counts["skipped"]:
         return False
     left = project.database.reading.execute(
-        "SELECT count(*) FROM queue JOIN sentences ON sentences.id = queue.sentence WHERE status = 'raw' AND NOT judging"
+        "SELECT count(*) FROM queue CROSS JOIN sentences ON sentences.id = queue.sentence WHERE status = 'raw' AND NOT judging"
     ).fetchone()[0]
     if left >= 5:
         return False

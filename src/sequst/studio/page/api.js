@@ -1,5 +1,6 @@
 // The studio's API: what it gives, and one function that calls it.
 import { load, tab } from "./storage.js";
+import { sentence } from "./text.js";
 
 /**
  * @typedef {{type: string, start: number, end: number, confidence?: number}} Entity  start and end count words
@@ -90,7 +91,7 @@ async function call(method, path, { json, file, who } = {}) {
     return call(method, path, { json, file, who });
   }
   const told = typeof given?.error === "string" ? given.error : `The server answered ${answer.status}. Its window says why.`;
-  throw new ApiError(told, answer.status);
+  throw new ApiError(sentence(told), answer.status);
 }
 
 /** @param {string} path */

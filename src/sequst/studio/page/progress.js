@@ -4,7 +4,7 @@ import { curve } from "./chart.js";
 import { attempt, confirm } from "./dialog.js";
 import { announce, fill, h, table } from "./dom.js";
 import { state } from "./state.js";
-import { between, counted, number, signed } from "./text.js";
+import { between, counted, number, sentence, signed } from "./text.js";
 import { trainingBar } from "./training.js";
 
 /** @typedef {import("./api.js").State} State */
@@ -62,7 +62,7 @@ function labels() {
 
 function learning() {
   const { curve: points, outlook } = state.now;
-  const told = !outlook ? "" : "too_few" in outlook ? outlook.too_few
+  const told = !outlook ? "" : "too_few" in outlook ? `${sentence(outlook.too_few)} Then this says what more labels would bring.`
     : `The next ${outlook.labels} labels would likely bring ${signed(outlook.gain)} F1 (${signed(outlook.low)} to ${signed(outlook.high)}).`;
   return [curve(points), told && h("p", null, told)];
 }

@@ -34,6 +34,14 @@ export function size(bytes) {
   return bytes < 1e6 ? `${number(Math.ceil(bytes / 1e3))} kB` : `${number(bytes / 1e6)} MB`;
 }
 
+/**
+ * Returns the text with a capital letter and a full stop.
+ * @param {string} text
+ */
+export function sentence(text) {
+  return (text[0] ?? "").toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+}
+
 /** @param {number} gain */
 export function signed(gain) {
   return `${gain < 0 ? "−" : "+"}${number(Math.abs(gain), 1)}`;
