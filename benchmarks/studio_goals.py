@@ -161,11 +161,10 @@ def kills(folder: Path, times: int = 50) -> dict[str, Any]:
     studio = Studio(folder / "kills")
     killed = 0
     while killed < times:
-        if rng.random() < 0.25 and studio.workers():
-            os.kill(studio.workers()[0], signal.SIGKILL)
+        if rng.random() < 0.5 and (workers := studio.workers()):
+            threading.Timer(rng.uniform(0.05, 3.0), os.kill, (workers[0], signal.SIGKILL)).start()
             killed, of_worker = killed + 1, of_worker + 1
-            continue
-        timer = threading.Timer(rng.uniform(0.05, 0.6), studio.process.kill)
+        timer = threading.Timer(rng.uniform(0.05, 5.0), studio.process.kill)
         timer.start()
         try:
             while True:

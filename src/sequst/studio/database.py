@@ -31,7 +31,7 @@ CREATE TABLE sentences (
   differs INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX raw_by_draw ON sentences (draw) WHERE status = 'raw';
-CREATE INDEX answered ON sentences (event) WHERE status != 'raw';
+CREATE INDEX by_status ON sentences (status, event);
 CREATE INDEX for_judging ON sentences (id) WHERE judging;
 CREATE INDEX open_judging ON sentences (draw) WHERE judging AND status = 'raw';
 

@@ -183,7 +183,7 @@ class Project:
         found: list[Row] = []
         for where in (">= ?", "< ?"):
             found += self.database.reading.execute(
-                f"SELECT * FROM sentences WHERE status = 'raw' AND NOT judging AND draw {where} ORDER BY draw LIMIT ?",
+                f"SELECT * FROM sentences INDEXED BY raw_by_draw WHERE status = 'raw' AND NOT judging AND draw {where} ORDER BY draw LIMIT ?",
                 (first, most - len(found)),
             ).fetchall()
         return [sentence_of(row) for row in found]
@@ -312,7 +312,8 @@ class Project:
     def counts(self) -> dict[str, int]:
         row = self.database.reading.execute(
             "SELECT count(*), coalesce(sum(status = 'labels'), 0), coalesce(sum(status = 'skip'), 0),"
-            " coalesce(sum(judging AND status = 'labels'), 0), coalesce(sum(differs), 0) FROM sentences WHERE status != 'raw'"
+            " coalesce(sum(judging AND status = 'labels'), 0), coalesce(sum(differs), 0) FROM sentences"
+            " WHERE status IN ('labels', 'skip')"
         ).fetchone()
         total = self.database.reading.execute("SELECT count(*) FROM sentences").fetchone()[0]
         names = ("labeled", "skipped", "judging", "differences")
