@@ -25,6 +25,7 @@ _PLACES = {
     "evaluate": "sequst.evaluation.evaluate",
     "Evaluation": "sequst.evaluation.evaluate",
     "annotate_with_uncertainty": "sequst.uncertainty.predict",
+    "choose_first": "sequst.annotation.first",
     "choose_next": "sequst.annotation.next",
     "Settings": "sequst.training.settings",
     "load_settings": "sequst.training.configure",
@@ -49,6 +50,7 @@ __all__ = [
     "Tagger",
     "__version__",
     "annotate_with_uncertainty",
+    "choose_first",
     "choose_next",
     "evaluate",
     "find_suspects",
@@ -64,6 +66,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from sequst.annotation.first import choose_first
     from sequst.annotation.next import choose_next
     from sequst.annotation.suspects import find_suspects
     from sequst.api import resume, train

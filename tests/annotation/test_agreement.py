@@ -6,12 +6,12 @@ import math
 import random
 
 import pytest
-from sklearn.metrics import cohen_kappa_score
 
 from sequst.annotation.agreement import agreement
 from sequst.corpus.generated import generate
 
 Tags = tuple[str, ...]
+cohen_kappa_score = pytest.importorskip("sklearn.metrics").cohen_kappa_score
 
 
 def types_of_words(tags: Tags) -> list[str]:

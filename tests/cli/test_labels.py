@@ -86,6 +86,23 @@ def test_next_chooses_nothing_that_is_labelled(model: Path, write: Write, tmp_pa
     assert done.returncode == 2, done.stderr
 
 
+def test_the_first_batch_by_an_encoder(tiny_encoder: str, write: Write, tmp_path: Path, sequst: Cli) -> None:
+    raw = write("raw.txt", text_of(60))
+    done = sequst("next", tiny_encoder, raw, "--count", 10, "--output", tmp_path / "first.jsonl")
+    assert done.returncode == 0, done.stderr
+    assert "10 sentences to label are in" in done.stdout
+    assert "typical ones first, without tags; 2 of them are random, for judging\n" in done.stdout
+    records = [json.loads(line) for line in (tmp_path / "first.jsonl").read_text().splitlines()]
+    assert [record.get("judging", False) for record in records] == [False, False, True, False, False] * 2
+    assert all(record.keys() - {"judging"} == {"id", "text", "words"} for record in records)
+    columns = ["next", tiny_encoder, raw, "--count", 10, "--format", "conll", "--output", tmp_path / "first.conll"]
+    assert sequst(*columns).returncode == 0
+    assert (tmp_path / "first.conll").read_text().count("\n\n") == 10
+    assert "\t" not in (tmp_path / "first.conll").read_text()
+    done = sequst("next", tiny_encoder, raw, "--strategy=random", "--output", tmp_path / "none")
+    assert (done.returncode, "has learnt no labels; --strategy and --diverse need" in done.stderr) == (2, True)
+
+
 def test_next_chooses_from_a_folder_of_an_annotation_tool(model: Path, tmp_path: Path, sequst: Cli) -> None:
     write_sentences(tmp_path / "documents", "brat", generate().test[:5])
     done = sequst("next", model, tmp_path / "documents", "--strategy=random", "--count=3", "--output", tmp_path / "next.jsonl")

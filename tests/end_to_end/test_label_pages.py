@@ -52,7 +52,7 @@ def printed(code: str) -> list[str]:
 
 
 def test_what_to_label(folder: Path, sequst: Callable[..., Any], tiny_encoder: str) -> None:
-    choose, learn = blocks("choose-what-to-label.md", "sh")
+    choose, learn, first = blocks("choose-what-to-label.md", "sh")
     done = sequst(*shlex.split(choose)[1:])
     assert done.returncode == 0, done.stderr
     given = [json.loads(line) for line in (folder / "next.jsonl").read_text().splitlines()]
@@ -65,6 +65,9 @@ def test_what_to_label(folder: Path, sequst: Callable[..., Any], tiny_encoder: s
     done = sequst(*shlex.split(train)[1:], "--encoder", tiny_encoder, *FLAGS)
     assert done.returncode == 0, done.stderr
     assert "10 sentences marked for judging" in json.loads((folder / "run2" / "summary.json").read_text())["dev_set"]
+    done = sequst(*(tiny_encoder if word == "minilm" else word for word in shlex.split(first)[1:]))
+    assert done.returncode == 0, done.stderr
+    assert len((folder / "first.jsonl").read_text().splitlines()) == 50
     [code] = blocks("choose-what-to-label.md", "py")
     lines = printed(code)
     assert (len(lines), sum(line.startswith("for judging ") for line in lines)) == (5, 1)

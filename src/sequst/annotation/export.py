@@ -24,18 +24,20 @@ def write_jsonl(chosen: Iterable[Chosen]) -> Iterator[str]:
 
 
 def write_columns(chosen: Iterable[Chosen]) -> Iterator[str]:
-    """One row for each word: word, probability of its tag, tag. Columns have no place for sentences for judging."""
+    """One row for each word: word, probability of its tag, tag; without a prediction the word alone."""
     return with_mark(map(_rows, chosen))
 
 
 def _rows(chosen: Chosen) -> str:
     if chosen.judging:
         raise UsageError(NO_PLACE.format("conll"))
+    if not chosen.predicted:
+        return conll_block(chosen.sentence.words)
     return conll_block(chosen.prediction.words, [f"{each:.4f}" for each in chosen.prediction.confidences], chosen.tags)
 
 
 def write_tasks(format: str, chosen: Iterable[Chosen]) -> Iterator[str]:
-    """Tasks for an annotation tool, with predicted entities and their confidences; without for judging."""
+    """Tasks for an annotation tool, with predicted entities and their confidences, where they were predicted."""
     return tasks(format, (each.as_task() for each in chosen))
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sequst.annotation.diversity import Highest, features, spread_out
 from sequst.annotation.draw import Draw, shape
 from sequst.annotation.judging import SHARE, for_judging, interleave, judging_count, require_share
+from sequst.corpus.formats.records import mark_of
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import spans, tags_of
 from sequst.errors import UsageError, nearest
@@ -35,8 +36,8 @@ CANDIDATES = 5
 
 @dataclass(frozen=True)
 class Chosen:
-    """A sentence to label, its prediction and its score (none for a random choice). One for judging has an empty prediction, so
-    that the judgement is the person's own."""
+    """A sentence to label, its prediction and its score (none for a random choice). The prediction is empty for judging,
+    so that the judgement is the person's own, and if there is no model yet."""
 
     prediction: Prediction
     score: float | None
@@ -51,29 +52,33 @@ class Chosen:
         return self.sentence.judging
 
     @property
+    def predicted(self) -> bool:
+        return len(self.prediction.tags) > 0
+
+    @classmethod
+    def unpredicted(cls, sentence: Sentence) -> Chosen:
+        return cls(Prediction(sentence, (), ()), None)
+
+    @property
     def tags(self) -> tuple[str, ...]:
         """The entities that the tagger finds, as IOB2 allows them: what is handed out is to be read again."""
         return tags_of(spans(self.prediction.tags), len(self.prediction.tags))
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form of the prediction, its text and its id where there are any, and the score. For judging, the words and
-        the mark alone."""
+        """The JSON form of the prediction, its text and its id where there are any, and the score. Without a
+        prediction, the words and the mark alone."""
         record = {**self.prediction.to_dict(), "tags": list(self.tags)}
         id_, text = record.pop("id"), self.sentence.text
         own = {} if id_ is None else {"id": id_}
-        if self.judging:
-            return {**own, **({} if text is None else {"text": text}), "words": list(self.sentence.words), "judging": True}
-        return {
-            **own,
-            "score": None if self.score is None else round(self.score, 6),
-            **({} if text is None else {"text": text}),
-            **record,
-        }
+        said = {} if text is None else {"text": text}
+        if not self.predicted:
+            return {**own, **said, "words": list(self.sentence.words), **mark_of(self.sentence)}
+        return {**own, "score": None if self.score is None else round(self.score, 6), **said, **record}
 
     def as_task(self) -> tuple[Sentence, list[float] | None]:
-        """The sentence with its predicted tags and the confidence of each entity, as annotation tools take them; neither for
-        judging."""
-        return (self.sentence, None) if self.judging else self.prediction.as_task()
+        """The sentence with its predicted tags and the confidence of each entity, as annotation tools take them; neither
+        without a prediction."""
+        return self.prediction.as_task() if self.predicted else (self.sentence, None)
 
 
 def choose_next(
@@ -117,7 +122,7 @@ def choose_next(
             found = found[:most]
         if strategy == "random":
             found = [Chosen(prediction, None) for prediction in annotate(tagger, [each.sentence for each in found])]
-    return interleave(_spread(tagger, found, most) if diverse else found, [_for_judging(each) for each in marked])
+    return interleave(_spread(tagger, found, most) if diverse else found, list(map(Chosen.unpredicted, marked)))
 
 
 def _spread(tagger: Tagger, found: list[Chosen], count: int) -> list[Chosen]:
@@ -131,10 +136,6 @@ def _spread(tagger: Tagger, found: list[Chosen], count: int) -> list[Chosen]:
 def _unmarked(sentence: Sentence) -> Sentence:
     """The sentence without an earlier mark: one that is chosen is not for judging, whatever it was drawn for before."""
     return replace(sentence, judging=False) if sentence.judging else sentence
-
-
-def _for_judging(sentence: Sentence) -> Chosen:
-    return Chosen(Prediction(sentence, (), ()), None)
 
 
 def require_choice(count: int, strategy: str, passes: int) -> None:
