@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from sequst.annotation.first import choose_first
 from sequst.annotation.judged import judged_f1
 from sequst.annotation.next import Chosen, choose_next
 from sequst.annotation.suspects import find_suspects
@@ -137,7 +138,7 @@ def choose_ahead(project: Project, count: int = QUEUE) -> None:
         return
     if current is None:
         why = "Chosen before there is a model, so that the first sentences are spread over all of the text."
-        chosen = raw[:count]
+        chosen = choose_first(project.settings.encoder, raw, min(count, len(raw)), judging=0.0)
         project.put_in_queue([(_id(each), why, []) for each in chosen], event)
         return
     tagger, known = current

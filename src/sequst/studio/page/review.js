@@ -118,7 +118,7 @@ function uncertainTab(root) {
   const types = typeBar();
   const list = h("div");
   fill(root, h("p", null, "Entities of sentences without labels that the tagger is least sure of. Correct the sentence and accept it."), types.bar, list);
-  void loadInto(list, async () => {
+  const load = () => void loadInto(list, async () => {
     /** @type {{entities: {sentence: Sentence, entity: Entity}[]}} */
     const { entities } = await get("uncertain");
     const seen = new Set();
@@ -130,7 +130,8 @@ function uncertainTab(root) {
     });
     return [rows.length ? h("ol", { class: "rows" }, rows) : h("p", { class: "empty" }, "There is nothing here yet. It takes a first training.")];
   });
-  return state.watch((now) => now.types, types.draw);
+  const ends = [state.watch((now) => now.uncertain > 0, load), state.watch((now) => now.types, types.draw)];
+  return () => ends.forEach((end) => end());
 }
 
 /** @type {Tab} */

@@ -19,14 +19,24 @@ export function trainingBar() {
       return fill(box, problem && h("p", { class: "problem" }, sentence(problem)), h("p", { class: "faint" }, told));
     }
     fill(title, KINDS[training.kind] ?? training.kind);
-    const { phase, done, total, seconds, left, waiting } = training;
-    bar.max = left === null ? Math.max(total, 1) : seconds + left;
-    if (waiting || (left === null && !total)) bar.removeAttribute("value");
-    else bar.value = left === null ? done : seconds;
+    const { phase, left, waiting } = training;
+    const done = share(training);
+    if (done === null) bar.removeAttribute("value");
+    else bar.value = done;
     fill(detail, waiting ? "It waits for its turn." : sentence(phase || "it begins"), left !== null && ` About ${duration(left)} left.`);
     if (bar.parentElement !== box) fill(box, title, bar, detail);
   }
 
   draw();
   return { box, draw };
+}
+
+/**
+ * Returns which share is done, or null if that is not known: of the time if it was forecast, else of the phase.
+ * @param {import("./api.js").Training} training
+ */
+function share({ waiting, seconds, left, done, total }) {
+  if (waiting) return null;
+  if (left !== null) return seconds / (seconds + left || 1);
+  return total ? done / total : null;
 }
