@@ -184,6 +184,17 @@ def test_files_come_in(client: TestClient, project: Project) -> None:
     assert client.put("/api/text", content=b"\xff\xfe\x00", headers=headers).status_code == 422
 
 
+def test_long_lines_are_cut_into_sentences(client: TestClient, project: Project) -> None:
+    headers, sentence = {"content-type": "application/octet-stream"}, "Then they all went to the city of {} and slept. "
+    line = "".join(sentence.format(city) for city in ("Oslo", "Lima", "Bern", "Rome", "Kyiv"))
+    told = client.put(
+        "/api/text?name=book.txt", content=f"{line}\nA short line. It stays one.\n".encode(), headers=headers
+    ).json()
+    assert told["added"] == 6
+    assert told["notes"][-1] == "book.txt: lines of more than 40 words were cut, 2 into 6 sentences"
+    assert client.get("/api/sentences?status=raw&q=Bern").json()["sentences"][0]["text"] == sentence.format("Bern").strip()
+
+
 @pytest.mark.parametrize("format", [name for name in FORMATS if name != "text"])
 def test_labels_go_out_in_every_format(format: str, client: TestClient, project: Project, tmp_path: Path) -> None:
     if format == "spacy":

@@ -140,6 +140,19 @@ def test_models_are_exported(trained: Project, kind: str, tmp_path: Path) -> Non
     assert found == expected
 
 
+def test_the_studio_serves_its_newest_model(trained: Project) -> None:
+    text = "Can Jordan conduct The Planets in Paris on Friday?"
+    with ask(trained) as client:
+        found = client.post("/v1/predict", json={"texts": [text]}).json()["predictions"][0]
+    prediction = sequst.Tagger.load(trained.folder / "models/0002").predict(text)
+    assert found["tags"] == prediction.to_dict()["tags"]
+
+
+def test_without_a_model_nothing_is_served(tmp_path: Path) -> None:
+    answer = ask(Project(tmp_path / "new")).post("/v1/predict", json={"texts": ["x"]})
+    assert (answer.status_code, answer.json()["error"]) == (409, "there is no model yet; label some sentences first")
+
+
 def test_old_quick_models_leave_their_scores(folder: Path, trained: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "KEPT", 2)
     run(trained, "quick")

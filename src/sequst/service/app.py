@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from typing import Annotated, Any, TypeVar
 
 from fastapi import FastAPI, Query, Request, Response
@@ -65,10 +65,13 @@ def new_app(title: str, description: str) -> FastAPI:
 
 def build_app(service: Service) -> FastAPI:
     app = new_app("sequst", "Predictions of a sequence tagger.")
-    _add_predicting(app, service)
+
+    async def own() -> Service:
+        return service
+
+    add_predicting(app, own)
     _add_model(app, service)
     _add_operation(app, service)
-    _add_schema(app)
     return app
 
 
@@ -81,7 +84,9 @@ def guarded(
     return Guard(app, hosted.metrics, hosted.tokens, hosts, limits.body_bytes, limits.seconds, paths, {_STREAM}, large, is_page)
 
 
-def _add_predicting(app: FastAPI, service: Service) -> None:
+def add_predicting(app: FastAPI, serving: Callable[[], Awaitable[Service]]) -> None:
+    """Routes that tag texts by whatever `serving` gives."""
+    _add_schema(app)
     body = {"required": True, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/PredictRequest"}}}}
 
     @app.post(
@@ -95,6 +100,7 @@ def _add_predicting(app: FastAPI, service: Service) -> None:
         """Tag texts, or sentences of words. The records are those of `sequst predict`."""
         require_json(request)
         body = await request.body()
+        service = await serving()
         run = service.in_turn if len(body) > _LARGE else _at_once
         asked, sentences = await run(_parsed, body)
         found = await unless_gone(request, service.predict(sentences, asked.uncertainty, asked.min_confidence))
@@ -112,6 +118,7 @@ def _add_predicting(app: FastAPI, service: Service) -> None:
     async def stream(uncertainty: bool = False, min_confidence: Annotated[float | None, Query(ge=0, le=1)] = None) -> Response:
         """Tag JSON lines, `{"text": "..."}` or `{"words": [...]}`, as many as you have. Each is answered by a line: a record
         or `{"line": 3, "error": "..."}`. Read the answer while you send."""
+        service = await serving()
         if uncertainty:
             service.model.require_uncertainty()
         return LineStream(service, uncertainty, min_confidence)

@@ -156,7 +156,7 @@ class Guard:
             )  # fmt: skip
         if self.is_page and method not in ("GET", "HEAD") and _is_foreign(headers):
             raise Refused(403, "a page of another site may not change anything here")
-        open_ = path in OPEN or path.startswith("/docs/") or (self.is_page and not path.startswith("/api/"))
+        open_ = path in OPEN or path.startswith("/docs/") or (self.is_page and not path.startswith(("/api/", "/v1/")))
         open_ = open_ or path == LOGIN
         if self.tokens and not open_ and not self._is_known(headers):
             raise Refused(401, "a token is needed: Authorization: Bearer TOKEN", {"www-authenticate": "Bearer"})

@@ -16,11 +16,12 @@ from fastapi.staticfiles import StaticFiles
 
 from sequst.errors import Malformed, UsageError, shorten
 from sequst.files import as_json
-from sequst.service.app import as_response, new_app, require_json
+from sequst.service.app import add_predicting, as_response, new_app, require_json
 from sequst.service.guard import COOKIE, LOGIN, Refused, Tokens
+from sequst.service.model import ServedModel
 from sequst.service.schemas import errors
 from sequst.service.server import Site
-from sequst.service.service import Hosted, Limits
+from sequst.service.service import Hosted, Limits, Service
 from sequst.studio import exports, jobs, review
 from sequst.studio.desk import NOTHING, Desk, Given
 from sequst.studio.project import Missing, Project
@@ -54,6 +55,8 @@ class Studio(Hosted):
         self.project, self.desk = project, Desk(project)
         self.supervisor = Supervisor(project.folder, self.changed)
         self._version, self._waiting = 0, asyncio.Event()
+        self._serving: Service | None = None
+        self._served, self._loading = 0, asyncio.Lock()
         self.at_end.append(self.supervisor.stop)
 
     async def start(self) -> None:
@@ -69,6 +72,27 @@ class Studio(Hosted):
         """Somebody has changed something: tell the pages and the worker."""
         self.changed()
         self.supervisor.wake()
+
+    async def serving(self) -> Service:
+        """Predictions of the newest model. It is loaded when somebody asks for the first time, for it takes memory."""
+        newest = exports.newest(self.project)
+        if newest is None:
+            raise Refused(409, "there is no model yet; label some sentences first")
+        async with self._loading:
+            if self._serving is None:
+                self._serving = await asyncio.to_thread(Service, self._load, self.tokens, self.limits)
+                self.at_end.append(self._end_serving)
+            elif self._served != newest:
+                await self._serving.batcher.reload()
+            self._served = newest
+        return self._serving
+
+    def _load(self) -> ServedModel:
+        return ServedModel.load(exports.model_folder(self.project, exports.newest(self.project) or 0), "cpu")
+
+    async def _end_serving(self) -> None:
+        if self._serving is not None:
+            self._serving.close()
 
     async def state(self) -> dict[str, Any]:
         return await asyncio.to_thread(state_of, self.project, dict(self.supervisor.told), self.desk.people)
@@ -105,6 +129,7 @@ def build_studio(project: Project, tokens: Tokens) -> Site:
     _add_review(app, studio)
     _add_types(app, studio)
     _add_files(app, studio)
+    add_predicting(app, studio.serving)
     _add_page(app, studio)
     return Site(app, studio, _LARGE, is_page=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import zipfile
@@ -12,6 +13,8 @@ from sequst.corpus.formats.convert import convert
 from sequst.corpus.formats.jsonl import write
 from sequst.corpus.formats.read import read_file
 from sequst.corpus.formats.registry import FORMATS
+from sequst.corpus.sentence import Sentence, sentence_from_text
+from sequst.corpus.sentences import split_sentences
 from sequst.errors import SequstError, UsageError, nearest
 from sequst.files import Scratch, atomic_bytes
 from sequst.studio.project import Missing, Project
@@ -19,6 +22,8 @@ from sequst.studio.state import told_model
 
 MODELS, EXPORTS = "models", "exports"
 REPORT = "report.html"
+LONG = 40
+"""Words of a line of plain text above which it is cut into sentences."""
 _ENDINGS = {"doccano": ".jsonl", "prodigy": ".jsonl", "argilla": ".json", "datasets": ".parquet"}
 _NAME = re.compile(r"[0-9]{4}-(folder|onnx|spacy)")
 
@@ -38,6 +43,12 @@ def _exports(project: Project, number: int) -> list[dict[str, Any]]:
         {"as": path.name[5:], "name": path.name, "size": sum(file.stat().st_size for file in path.rglob("*") if file.is_file())}
         for path in found if _NAME.fullmatch(path.name) and path.is_dir()
     ]  # fmt: skip
+
+
+def newest(project: Project) -> int | None:
+    """The number of the newest model."""
+    found = project.database.reading.execute("SELECT max(id) FROM models").fetchone()[0]
+    return None if found is None else int(found)
 
 
 def require_model(project: Project, number: int) -> None:
@@ -115,6 +126,18 @@ def take_file(project: Project, body: bytes, name: str, with_labels: bool) -> di
 def add_file(project: Project, file: str | Path, name: str, with_labels: bool) -> dict[str, Any]:
     """Add the sentences of a file; what was added, and how it was read."""
     reading = read_file(file, tag_use="required" if with_labels else "ignored", name=name)
-    add = project.add_labeled if with_labels else project.add_text
-    added, known = add(reading.require(), name)
-    return {"added": added, "known": known, "types": [each.name for each in project.types()], "notes": reading.notes}
+    sentences, notes = reading.require(), list(reading.notes)
+    if reading.guess.format == "text":
+        cut = list(itertools.chain.from_iterable(map(_in_sentences, sentences)))
+        if len(cut) > len(sentences):
+            notes.append(f"{name}: lines of more than {LONG} words were cut, {len(sentences):,} into {len(cut):,} sentences")
+        sentences = cut
+    added, known = (project.add_labeled if with_labels else project.add_text)(sentences, name)
+    return {"added": added, "known": known, "types": [each.name for each in project.types()], "notes": notes}
+
+
+def _in_sentences(line: Sentence) -> list[Sentence]:
+    """A line of plain text; a long one as the sentences that it has."""
+    if len(line) <= LONG:
+        return [line]
+    return [sentence_from_text(text, source=line.source) for text in split_sentences(line.as_text()[0])]

@@ -183,7 +183,8 @@ class Project:
         found: list[Row] = []
         for where in (">= ?", "< ?"):
             found += self.database.reading.execute(
-                f"SELECT * FROM sentences INDEXED BY raw_by_draw WHERE status = 'raw' AND NOT judging AND draw {where} ORDER BY draw LIMIT ?",
+                f"SELECT * FROM sentences INDEXED BY raw_by_draw WHERE status = 'raw' AND NOT judging AND draw {where}"
+                " ORDER BY draw LIMIT ?",
                 (first, most - len(found)),
             ).fetchall()
         return [sentence_of(row) for row in found]

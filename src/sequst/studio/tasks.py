@@ -161,10 +161,10 @@ def _why(chosen: Chosen) -> str:
     prediction = chosen.prediction
     entity = min(prediction.entities, key=lambda each: each.confidence, default=None)
     if entity is not None and entity.confidence < 0.9:
-        return f"The model is unsure of “{entity.text}”: {entity.type} with {entity.confidence:.0%}."
+        return f"The model is unsure of “{entity.text}”: {entity.type} with {100 * entity.confidence:.0f} %."
     word = min(range(len(prediction.words)), key=lambda place: prediction.confidences[place])
     if prediction.tags[word] == "O" and prediction.confidences[word] < 0.95:
-        told = f"{prediction.confidences[word]:.0%}"
+        told = f"{100 * prediction.confidences[word]:.0f} %"
         return f"The model is unsure whether “{prediction.words[word]}” belongs to an entity: {told} that it does not."
     return "The passes of the model with dropout disagree on this sentence most."
 
