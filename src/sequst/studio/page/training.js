@@ -3,6 +3,24 @@ import { fill, h } from "./dom.js";
 import { state } from "./state.js";
 import { counted, duration, KINDS, sentence } from "./text.js";
 
+/** @type {[RegExp, string][]} */
+const PHASES = [
+  [/teacher/, "learns your labels"],
+  [/beliefs/, "tags the raw text"],
+  [/student/, "learns the raw text"],
+  [/retune/, "learns your labels once more"],
+];
+
+/**
+ * Returns what a phase does, in plain words: of "round 1: teacher" it is "round 1: learns your labels".
+ * @param {string} phase
+ */
+function plain(phase) {
+  const [name = "", ...before] = phase.split(": ").reverse();
+  const told = PHASES.find(([pattern]) => pattern.test(name))?.[1] ?? name;
+  return [...before.reverse(), told].join(": ");
+}
+
 /**
  * Returns an element that follows the training, and a function that draws it again.
  */
@@ -23,7 +41,7 @@ export function trainingBar() {
     const done = share(training);
     if (done === null) bar.removeAttribute("value");
     else bar.value = done;
-    fill(detail, waiting ? "It waits for its turn." : sentence(phase || "it begins"), left !== null && ` About ${duration(left)} left.`);
+    fill(detail, waiting ? "It waits for its turn." : sentence(plain(phase) || "it begins"), left !== null && ` About ${duration(left)} left.`);
     if (bar.parentElement !== box) fill(box, title, bar, detail);
   }
 
