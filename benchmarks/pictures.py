@@ -147,12 +147,46 @@ def draw_label_next(drawing: Any, data: Any) -> None:
     panel.legend(loc="lower right")
 
 
+def studio_shown() -> dict[str, Any]:
+    """F1 by labels: what the studio reached and told, and the usual way."""
+    shown: dict[str, Any] = {}
+    for dataset, found in measured("studio_robot").items():
+        points = found["studio"]["points"]
+        labels = [point["labels"] for point in points]
+        usual = [[run["test"] for run in found["usual"]["points"] if run["labels"] == count] for count in labels]
+        told = [point["quick"]["judged"] for point in points]
+        shown[SETS[dataset]] = {
+            "labels": labels,
+            "usual": [mean(each) for each in usual],
+            "studio": [point["quick"]["test"] for point in points],
+            "told": [[each["value"], each["low"], each["high"]] for each in told],
+        }
+    return shown
+
+
+def draw_studio(drawing: Any, data: Any) -> None:
+    for name, panel in panels(drawing, list(data), across=2):
+        found = data[name]
+        for (colour, mark, line), (key, title) in zip(
+            LOOKS, {"studio": "the studio, quick trainings", "usual": "random sentences, usual fine-tuning"}.items(), strict=False
+        ):
+            panel.plot(found["labels"], found[key], color=colour, marker=mark, linestyle=line, label=title)
+        value, low, high = zip(*found["told"], strict=True)
+        reach = [[v - at for v, at in zip(value, low, strict=True)], [at - v for v, at in zip(value, high, strict=True)]]
+        places = [count + 3 for count in found["labels"]]
+        panel.errorbar(places, value, yerr=reach, fmt="x", color=GREY, capsize=3, label="F1 that the studio told, 90 %")
+        panel.set_xlabel("labelled sentences")
+        panel.set_ylabel("test F1")
+    panel.legend(loc="lower right")
+
+
 PICTURES = {
     "scores": Picture(scores_shown, draw_scores, 5.6),
     "rounds": Picture(rounds_shown("best-10shot"), draw_rounds, 5.4),
     "rounds-paper": Picture(rounds_shown("main-10shot"), draw_rounds, 5.4),
     "effects": Picture(effects_shown, draw_effects, 9.4),
     "label-next": Picture(label_next_shown, draw_label_next, 3.4),
+    "studio-curve": Picture(studio_shown, draw_studio, 3.4),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from statistics import fmean, stdev
 from typing import Any
 
 from run_tables import ROOT, table
@@ -192,6 +193,34 @@ def label_next() -> str:
     return table(["", "MIT Restaurant, 50", "100", "200", "CoNLL-03, 50", "100", "200"], rows)
 
 
+STUDIO = {"conll03": "CoNLL-03", "mit_restaurant": "MIT Restaurant"}
+
+
+def studio() -> str:
+    """Of the robot: the usual way, the studio, and what the studio told of itself."""
+    rows = []
+    for name, title in STUDIO.items():
+        found = measured("studio_robot")[name]
+        for point in found["studio"]["points"]:
+            usual = [run["test"] for run in found["usual"]["points"] if run["labels"] == point["labels"]]
+            told = point["quick"]["judged"]
+            interval = f"{told['value']:.1f} ({told['low']:.1f} to {told['high']:.1f})"
+            efforts = [f"{point[kind]['test']:.1f}" if kind in point else "" for kind in ("quick", "default")]
+            usual_told = f"{fmean(usual):.1f} ± {stdev(usual):.1f}"
+            rows.append([title, str(point["labels"]), usual_told, *efforts, interval, str(told["sentences"])])
+    return table(
+        ["", "labels", "random, usual fine-tuning", "studio, `quick`", "`default`", "told by the studio", "from sentences"], rows
+    )
+
+
+def studio_keys() -> str:
+    rows = []
+    for name, title in STUDIO.items():
+        keys = measured("studio_robot")[name]["studio"]["keys"]
+        rows.append([title, *(f"{keys[tool]:.1f}" for tool in ("studio", "doccano", "label_studio")), str(keys["sentences"])])
+    return table(["keys, clicks and drags for a sentence", "studio", "doccano", "Label Studio", "sentences"], rows)
+
+
 SUSPECTS = {"MIT Restaurant": "suspects", "CoNLL-03": "suspects-conll03"}
 
 
@@ -301,6 +330,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "method-steps": method_steps,
     "crf": crf,
     "label-next": label_next,
+    "studio": studio,
+    "studio-keys": studio_keys,
     "suspects": suspects,
     "suspects-found": suspects_found,
     "int8": int8,

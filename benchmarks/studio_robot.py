@@ -3,6 +3,8 @@
   SEQUST_DATA=DIR python benchmarks/studio_robot.py --data conll03 --out OUT.json [--labels 50,100,200] [--effort default]
   SEQUST_DATA=DIR python benchmarks/studio_robot.py --data conll03 --out OUT.json --usual   # what it is compared with
 
+Both add to OUT.json, by data set.
+
 The robot waits whenever a training is due, as a person who labels slowly would not notice it. At each of the points it presses
 "learn from the raw text" with --effort, and the model is scored on the test set; the F1 that the studio tells from its judging
 sentences is kept beside it. The usual way: as many random sentences, `AutoModelForTokenClassification` and transformers'
@@ -23,7 +25,6 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-import sequst
 from sequst.corpus.formats.jsonl import write_jsonl
 from sequst.corpus.sentence import Sentence
 from sequst.corpus.tags import Span, spans
@@ -126,7 +127,6 @@ def label_with_studio(args: argparse.Namespace, pool: list[Sentence], test: list
                 if told["labeled"] == points[0]:
                     found.append(_scored(studio, folder, points.pop(0), test, args.effort))
                     print(found[-1], flush=True)
-                    write_json(args.out, {"points": found})
         finally:
             studio.stop()
     waits.sort()
@@ -169,7 +169,6 @@ def usual(args: argparse.Namespace, pool: list[Sentence], test: list[Sentence]) 
             counts, seconds, device = one_run(drawn, test, args.encoder, seed)
             found.append({"labels": labels, "seed": seed, "test": counts.f1, "seconds": seconds, "device": device})
             print(found[-1], flush=True)
-            write_json(args.out, {"points": found})
     return {"points": found}
 
 
@@ -186,8 +185,12 @@ def main() -> None:
     pool = list({each.words: each for each in read_part(data, args.data, "train") if each.words}.values())
     test = read_part(data, args.data, "test")
     types = sorted({span.type for sentence in pool for span in spans(sentence.tags or ())})
+    way = "usual" if args.usual else "studio"
     found = usual(args, pool, test) if args.usual else label_with_studio(args, pool, test, types)
-    write_json(args.out, {"data": args.data, "encoder": args.encoder, "sequst": sequst.__version__, **found})
+    out = Path(args.out)
+    all_ = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
+    all_.setdefault(args.data, {"encoder": Path(args.encoder).name})[way] = found
+    write_json(out, all_)
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ class Studio(Hosted):
         return self._serving
 
     def _load(self) -> ServedModel:
-        return ServedModel.load(exports.model_folder(self.project, exports.newest(self.project) or 0), "cpu")
+        return ServedModel.load(exports.model_folder(self.project, exports.newest(self.project) or 0))
 
     async def _end_serving(self) -> None:
         if self._serving is not None:

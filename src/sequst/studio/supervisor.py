@@ -58,9 +58,10 @@ class Supervisor:
         wait = _SHORTEST
         while True:
             begun = time.monotonic()
+            # in a session of its own it is spared by Ctrl-C, and ends when its standard input does
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "sequst.studio.worker", str(self._folder),
-                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
             )  # fmt: skip
             assert self._process.stdout is not None
             async for line in self._process.stdout:

@@ -95,7 +95,7 @@ def _keep(
     shutil.copytree(result.path / "model", folder)
     with contextlib.suppress(OSError):
         shutil.copy2(result.path / REPORT, folder / REPORT)
-    found = list(annotate(Tagger.load(folder, "cpu"), judged))
+    found = list(annotate(Tagger.load(folder), judged))
     scores = score_spans([each.tags or () for each in judged], [each.tags for each in found])
     f1 = judged_f1(scores.sentences)._asdict() if judged else None
     types = {name: {"f1": counts.f1, "entities": counts.tp + counts.fn} for name, counts in scores.types.items()}
@@ -126,7 +126,7 @@ def _clear(project: Project) -> None:
 def _current(project: Project) -> tuple[Tagger, int] | None:
     """(the newest model, the last event it knows of)."""
     row = project.database.reading.execute("SELECT id, event FROM models ORDER BY id DESC LIMIT 1").fetchone()
-    return None if row is None else (Tagger.load(model_folder(project, row["id"]), "cpu"), row["event"])
+    return None if row is None else (Tagger.load(model_folder(project, row["id"])), row["event"])
 
 
 def choose_ahead(project: Project, count: int = QUEUE) -> None:
