@@ -69,6 +69,8 @@ class Supervisor:
             code = await self._process.wait()
             self.told = {}
             self._changed()
+            if code == 0:
+                continue  # it has done its work
             wait = _SHORTEST if time.monotonic() - begun > _SOUND else min(2 * wait, _LONGEST)
             log.warning("the worker ended with code %s; it starts again in %g seconds", code, wait)
             await asyncio.sleep(wait)

@@ -65,7 +65,8 @@ def tell(**what: Any) -> None:
 
 
 def work(folder: str | Path) -> None:
-    """Do what there is to do until standard input ends."""
+    """Do what there is to do until standard input ends, or until the work that needed torch is done: a process that has
+    trained holds gigabytes, and the next one is small until it trains."""
     wake = threading.Event()
     threading.Thread(target=_listen, args=(wake,), daemon=True).start()
     if hasattr(os, "nice"):
@@ -81,6 +82,8 @@ def work(folder: str | Path) -> None:
         if job is not None:
             _do(project, job)
         elif not _choose_ahead(project):
+            if "torch" in sys.modules:
+                return
             wake.wait(_IDLE)
 
 
