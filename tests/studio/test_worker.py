@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -148,3 +150,10 @@ def test_events_tell_the_page(project: Project, start: Callable[..., Process]) -
                     break
     assert seen[0] == 0
     assert studio.stop() == 0
+
+
+def test_a_worker_at_rest_has_no_torch() -> None:
+    """Neither has the server: both are small, and start at once."""
+    for module in ("sequst.studio.worker", "sequst.studio.app", "sequst.cli.studio"):
+        code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
