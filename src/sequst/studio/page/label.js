@@ -82,7 +82,10 @@ export function labelPage(root) {
   /** Shows the next sentence, once all that waits is saved. */
   async function next() {
     if (outbox.waiting) await outbox.send();
-    if (outbox.waiting) return showNone("The next sentence comes as soon as the server has saved the last one.");
+    if (outbox.waiting) {
+      stuck = true;
+      return showNone("The next sentence comes as soon as the server has saved the last one.");
+    }
     const sentence = await get("next");
     stuck = false;
     if (!open) return;

@@ -8,7 +8,7 @@ import { drafts, outbox } from "./outbox.js";
 import { progressPage } from "./progress.js";
 import { reviewPage } from "./review.js";
 import { state } from "./state.js";
-import { keep, load } from "./storage.js";
+import { claimTab, keep, load } from "./storage.js";
 import { counted } from "./text.js";
 import { welcomePage } from "./welcome.js";
 
@@ -105,6 +105,7 @@ async function askToken() {
 }
 
 async function begin() {
+  await claimTab();
   setTheme(THEMES.includes(load("sequst.theme")) ? load("sequst.theme") : "");
   byId("theme").addEventListener("click", (event) => {
     if (event.detail > 0) byId("theme").blur();

@@ -58,7 +58,7 @@ export function randomId() {
 }
 
 /** The id of this tab: it outlives a reload. */
-export const tab = attempt(
+export let tab = attempt(
   () => {
     const known = sessionStorage.getItem("sequst.tab") ?? randomId();
     sessionStorage.setItem("sequst.tab", known);
@@ -66,3 +66,21 @@ export const tab = attempt(
   },
   () => randomId(),
 );
+
+/**
+ * Takes a new id if another tab has this one: a browser that duplicates a tab copies what it stored. A lock is held as long as
+ * the page is there; a page without a secure context has none.
+ */
+export async function claimTab() {
+  while (navigator.locks) {
+    const free = await new Promise((resolve) => {
+      void navigator.locks.request(`sequst.tab.${tab}`, { ifAvailable: true }, (lock) => {
+        resolve(lock !== null);
+        return lock && new Promise(() => {});
+      });
+    });
+    if (free) return;
+    tab = randomId();
+    attempt(() => sessionStorage.setItem("sequst.tab", tab), () => undefined);
+  }
+}
