@@ -53,7 +53,7 @@ class Studio(Hosted):
     def __init__(self, project: Project, tokens: Tokens) -> None:
         super().__init__(tokens, Limits())
         self.project, self.desk = project, Desk(project)
-        self.supervisor = Supervisor(project.folder, self.changed)
+        self.supervisor = Supervisor(project.folder, self.changed, lambda: jobs.died(project))
         self._version, self._waiting = 0, asyncio.Event()
         self._serving: Service | None = None
         self._served, self._loading = 0, asyncio.Lock()

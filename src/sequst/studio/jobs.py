@@ -56,8 +56,8 @@ def ask(project: Project, kind: str, data: dict[str, Any] | None = None) -> int:
 
 def take(project: Project) -> Job | None:
     """The job to do now: the one that a process left when it died, the first that waits, or training that is due."""
-    if (left := _left(project)) is not None:
-        return left
+    if left := _where(project, "status = 'running' ORDER BY id LIMIT 1"):
+        return _job(left[0])
     waiting = _where(project, "status = 'waiting' ORDER BY id LIMIT 1")
     if not waiting and (due := due_at(project)) is not None and project.counts()["labeled"] >= due:
         if _can_train(project):
@@ -68,7 +68,7 @@ def take(project: Project) -> Job | None:
     [row] = waiting
     with project.database.writing() as connection:
         connection.execute(
-            "UPDATE jobs SET status = 'running', began = ?, tries = 1, labels = ? WHERE id = ?",
+            "UPDATE jobs SET status = 'running', began = ?, labels = ? WHERE id = ?",
             (time.time(), project.counts()["labeled"], row["id"]),
         )
     return _job(_where(project, "id = ?", row["id"])[0])
@@ -83,6 +83,15 @@ def stop_all(project: Project) -> None:
     """Nothing waits or runs any more; automatic training goes on with the labels to come."""
     with project.database.writing() as connection:
         connection.execute("UPDATE jobs SET status = 'stopped' WHERE status IN ('waiting', 'running')")
+
+
+def died(project: Project) -> None:
+    """The worker has died. The next one goes on with its job, but not for ever. A server that was killed does not count."""
+    with project.database.writing() as connection:
+        connection.execute("UPDATE jobs SET tries = tries + 1 WHERE status = 'running'")
+        connection.execute(
+            "UPDATE jobs SET status = 'failed', told = ? WHERE status = 'running' AND tries >= ?", (_DIED, MOST_TRIES)
+        )
 
 
 def under_way(project: Project) -> Row | None:
@@ -113,17 +122,6 @@ def _can_train(project: Project) -> bool:
         f"SELECT 1 FROM sentences WHERE status = 'labels' AND entities != '[]'{learnt} LIMIT 1"
     ).fetchone()
     return row is not None
-
-
-def _left(project: Project) -> Job | None:
-    for row in _where(project, "status = 'running' ORDER BY id"):
-        if row["tries"] >= MOST_TRIES:
-            end(project, row["id"], "failed", _DIED)
-            continue
-        with project.database.writing() as connection:
-            connection.execute("UPDATE jobs SET tries = tries + 1 WHERE id = ?", (row["id"],))
-        return _job(row)
-    return None
 
 
 def _where(project: Project, condition: str, *given: Any) -> list[Row]:

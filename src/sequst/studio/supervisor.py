@@ -21,10 +21,10 @@ _SOUND = 60.0
 
 
 class Supervisor:
-    """Belongs to one event loop. `changed` is called when the worker tells something."""
+    """Belongs to one event loop. `changed` is called when the worker tells something, `died` when it has ended too early."""
 
-    def __init__(self, folder: Path, changed: Callable[[], None]) -> None:
-        self._folder, self._changed = folder, changed
+    def __init__(self, folder: Path, changed: Callable[[], None], died: Callable[[], None]) -> None:
+        self._folder, self._changed, self._died = folder, changed, died
         self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None
         self.told: dict[str, Any] = {}
@@ -71,6 +71,7 @@ class Supervisor:
             self._changed()
             if code == 0:
                 continue  # it has done its work
+            await asyncio.to_thread(self._died)
             wait = _SHORTEST if time.monotonic() - begun > _SOUND else min(2 * wait, _LONGEST)
             log.warning("the worker ended with code %s; it starts again in %g seconds", code, wait)
             await asyncio.sleep(wait)
