@@ -71,6 +71,8 @@ def work(folder: str | Path) -> None:
     threading.Thread(target=_listen, args=(wake,), daemon=True).start()
     if hasattr(os, "nice"):
         os.nice(NICE)
+    with contextlib.suppress(OSError):  # Linux on a desktop weighs sessions, and this process has one of its own
+        Path("/proc/self/autogroup").write_text(str(NICE), encoding="ascii")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     os.environ.setdefault(
         "OMP_NUM_THREADS", str(max(1, cores - 1))
