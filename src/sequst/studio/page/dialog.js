@@ -15,6 +15,9 @@ export async function attempt(act) {
   }
 }
 
+/** How many dialogs were opened: one may stand above another, and ids are for one. */
+let opened = 0;
+
 /**
  * Opens a dialog and returns what it was closed with; null if it was dismissed.
  * @template T
@@ -26,7 +29,7 @@ export function openDialog(title, content) {
   return new Promise((resolve) => {
     /** @type {T | null} */
     let given = null;
-    const heading = h("h2", { id: "dialog-title" }, title);
+    const heading = h("h2", { id: `dialog-title-${(opened += 1)}` }, title);
     const box = h("dialog", { "aria-labelledby": heading.id });
     fill(box, heading, content((answer) => {
       given = answer ?? null;

@@ -128,7 +128,7 @@ function uncertainTab(root) {
       if (editor instanceof SentenceEditor) editor.point(entity.start, entity.end);
       return row;
     });
-    return [rows.length ? h("ol", { class: "rows" }, rows) : h("p", { class: "empty" }, "There is nothing here yet. It takes a first training.")];
+    return [rows.length ? h("ol", { class: "rows" }, rows) : h("p", { class: "empty" }, state.now.model ? "The model is sure of the rest." : "There is nothing here yet. It takes a first training.")];
   });
   const ends = [state.watch((now) => now.uncertain > 0, load), state.watch((now) => now.types, types.draw)];
   return () => ends.forEach((end) => end());
