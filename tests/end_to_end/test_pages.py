@@ -31,14 +31,14 @@ STUDY = REPOSITORY / "docs" / "study"  # a closed record, of settings that are g
 PAGES = sorted({REPOSITORY / "README.md", *(p for p in (REPOSITORY / "docs").rglob("*.md") if STUDY not in p.parents)})
 OWN_TESTS = {
     "use-your-annotation-tool.md", "choose-what-to-label.md", "find-wrong-labels.md", "serve.md", "serve-behind-nginx.md",
-    "label-with-label-studio.md",
+    "label-with-label-studio.md", "label-in-the-studio.md",
 }  # fmt: skip
 """Pages whose blocks are run, and looked at, in tests of their own."""
 ELSEWHERE = ("ls ", ". .venv/bin/activate", "nvidia-cuda-mps-control")
 """Lines that show, or set up, a machine."""
-LONG = ("experiment run screening", "demo ", "vectors=glove", "--download", "--engine", "--mps")
-"""Commands that take hours, a network, a GPU, a cluster or what is not installed: they are understood, and that is all that is
-tried."""
+LONG = ("experiment run screening", "sequst studio ", "demo ", "vectors=glove", "--download", "--engine", "--mps")
+"""Commands that take hours, a person, a network, a GPU, a cluster or what is not installed: they are understood, and that is
+all that is tried."""
 if not has_bf16(torch.device("cpu")):
     LONG += ("--precision bf16",)
 NARROW = {"--dataset": ["conll03"], "--method": ["finetune"], "--head": ["softmax"], "--seed": ["12"]}
@@ -200,6 +200,8 @@ def test_every_block_runs(page: Path, folder: Path, sequst: Callable[..., Any], 
     text = page.read_text(encoding="utf-8")
     if "run/model" in text or "--resume run" in text:
         running.train("labeled.conll", "run", dev="dev.conll")
+    if trained := re.search(r"project/models/\d+", text):
+        shutil.copytree(running.train("labeled.conll", "trained", dev="dev.conll").path / "model", trained[0])
     if recipe := re.search(r"```yaml\n(about: .*?)```", text, re.DOTALL):
         (folder / "mine.yaml").write_text(recipe[1], encoding="utf-8")
     for kind, block in blocks(page):
