@@ -104,6 +104,14 @@ def test_the_worker_ends_with_the_server(project: Project, start: Callable[..., 
     assert again.state()["labeled"] == 2
 
 
+def test_an_encoder_that_cannot_be_loaded_is_told_at_once(project: Project, start: Callable[..., Process]) -> None:
+    project.change_settings({"encoder": str(project.folder / "nowhere")}, "")
+    state = start(project.folder).wait_until(lambda state: state["problem"] is not None)
+    assert "cannot load the encoder" in state["problem"]
+    assert "Name `minilm`" in state["problem"]
+    assert project.raw(1)
+
+
 def test_a_job_that_kills_its_process_is_given_up(project: Project) -> None:
     jobs.ask(project, "default")
     for _ in range(jobs.MOST_TRIES):

@@ -45,7 +45,7 @@ def state_of(project: Project, told: dict[str, Any], present: set[str]) -> dict[
         "types": types,
         "model": models[-1] if models else None,
         "training": _training(project, told),
-        "problem": jobs.problem(project),
+        "problem": jobs.problem(project) or project.fact("trouble"),
         "next_training": None if due is None else {"at": due, "left": max(0, due - counts["labeled"])},
         "forecast": project.fact("forecast"),
         "f1": models[-1]["f1"] if models else None,

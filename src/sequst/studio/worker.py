@@ -124,10 +124,13 @@ def _choose_ahead(project: Project) -> bool:
         return False
     from sequst.studio.tasks import choose_ahead
 
+    trouble = None
     try:
         choose_ahead(project)
     except Exception as error:  # sentences then come at random, which is no reason to stop
-        log.warning("the next sentences could not be chosen: %s", said(error))
+        trouble = f"The next sentences come at random: {said(error)}"
+        log.warning("%s", trouble)
+    project.keep_fact("trouble", trouble)
     project.keep_fact("chosen", counts["labeled"] + counts["skipped"])
     tell(chosen=True)
     return True
