@@ -167,9 +167,8 @@ def studio_shown() -> dict[str, Any]:
 def draw_studio(drawing: Any, data: Any) -> None:
     for name, panel in panels(drawing, list(data), across=2):
         found = data[name]
-        for (colour, mark, line), (key, title) in zip(
-            LOOKS, {"studio": "the studio, quick trainings", "usual": "random sentences, usual fine-tuning"}.items(), strict=False
-        ):
+        titles = {"studio": "the studio, quick trainings", "usual": "random sentences, usual fine-tuning"}
+        for (colour, mark, line), (key, title) in zip(LOOKS, titles.items(), strict=False):
             panel.plot(found["labels"], found[key], color=colour, marker=mark, linestyle=line, label=title)
         value, low, high = zip(*found["told"], strict=True)
         reach = [[v - at for v, at in zip(value, low, strict=True)], [at - v for v, at in zip(value, high, strict=True)]]

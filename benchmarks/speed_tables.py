@@ -208,9 +208,8 @@ def studio() -> str:
             efforts = [f"{point[kind]['test']:.1f}" if kind in point else "" for kind in ("quick", "default")]
             usual_told = f"{fmean(usual):.1f} ± {stdev(usual):.1f}"
             rows.append([title, str(point["labels"]), usual_told, *efforts, interval, str(told["sentences"])])
-    return table(
-        ["", "labels", "random, usual fine-tuning", "studio, `quick`", "`default`", "told by the studio", "from sentences"], rows
-    )
+    told_by = ["told by the studio", "from sentences"]
+    return table(["", "labels", "random, usual fine-tuning", "studio, `quick`", "`default`", *told_by], rows)
 
 
 def studio_keys() -> str:

@@ -45,6 +45,7 @@ CREATE TABLE events (
 );
 CREATE INDEX events_of_sentence ON events (sentence) WHERE sentence IS NOT NULL;
 CREATE INDEX events_of_person ON events (who, id) WHERE kind IN ('labels', 'skip');
+CREATE INDEX type_events ON events (id) WHERE kind = 'types';
 CREATE INDEX undone ON events (json_extract(data, '$.event')) WHERE kind = 'undo';
 CREATE TRIGGER events_stay BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'events are only appended'); END;
 CREATE TRIGGER events_remain BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'events are only appended'); END;
@@ -76,6 +77,7 @@ CREATE TABLE jobs (
 );
 CREATE TABLE models (
   id INTEGER PRIMARY KEY,
+  job INTEGER NOT NULL,
   at REAL NOT NULL,
   event INTEGER NOT NULL,        -- the last one it knows of
   kind TEXT NOT NULL,

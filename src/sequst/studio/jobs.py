@@ -74,6 +74,12 @@ def take(project: Project) -> Job | None:
     return _job(_where(project, "id = ?", row["id"])[0])
 
 
+def begin(project: Project, job: int, labels: int) -> None:
+    """The job learns so many labels, which decides when the next one is due."""
+    with project.database.writing() as connection:
+        connection.execute("UPDATE jobs SET labels = ? WHERE id = ?", (labels, job))
+
+
 def end(project: Project, job: int, status: str, told: str | None = None) -> None:
     with project.database.writing() as connection:
         connection.execute("UPDATE jobs SET status = ?, told = ? WHERE id = ?", (status, told, job))

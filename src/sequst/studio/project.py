@@ -264,6 +264,23 @@ class Project:
     def types(self) -> list[Type]:
         return _types(self.database.reading)
 
+    def entities_to_learn(self) -> dict[str, int]:
+        """By type, the entities that models learn."""
+        where = "" if self.settings.learn_judging else " AND NOT judging"
+        rows = self.database.reading.execute(
+            "SELECT json_extract(value, '$[0]') AS label, count(*) FROM sentences, json_each(entities)"
+            f" WHERE status = 'labels'{where} GROUP BY label"
+        )
+        return {row[0]: row[1] for row in rows}
+
+    def labeled_before_types(self) -> dict[str, int]:
+        """By type, the labelled sentences that nobody has looked at since it was added."""
+        rows = self.database.reading.execute(
+            "SELECT json_extract(data, '$.name') AS name, (SELECT count(*) FROM sentences WHERE status = 'labels'"
+            " AND sentences.event < events.id) FROM events WHERE kind = 'types' AND json_extract(data, '$.op') = 'add'"
+        )
+        return {row[0]: row[1] for row in rows}
+
     def change_types(self, op: dict[str, Any], who: str, dry_run: bool = False) -> tuple[int, int]:
         """(entities, sentences) that the operation concerns."""
         changed(self.types(), op)

@@ -31,6 +31,7 @@ def state_of(project: Project, told: dict[str, Any], present: set[str]) -> dict[
         for each in models if each["f1"] is not None
     ]  # fmt: skip
     types = told_types(project)
+    learnt = project.entities_to_learn()
     suspects = project.fact("suspects")
     left = project.database.reading.execute("SELECT count(*) FROM suspects").fetchone()[0]
     uncertain = project.database.reading.execute(
@@ -52,8 +53,8 @@ def state_of(project: Project, told: dict[str, Any], present: set[str]) -> dict[
         "curve": curve,
         "outlook": _outlook(curve),
         "few": [
-            {"type": each["name"], "entities": each["entities"], "wanted": WANTED}
-            for each in types if each["entities"] < WANTED
+            {"type": each["name"], "entities": learnt.get(each["name"], 0), "wanted": WANTED}
+            for each in types if learnt.get(each["name"], 0) < WANTED
         ],
         "people": _people(project, present),
         "agreement": _agreement(project),
@@ -91,7 +92,10 @@ def told_types(project: Project) -> list[dict[str, Any]]:
     )
     counted = {row["label"]: {"entities": row["entities"], "sentences": row["sentences"]} for row in rows}
     nothing = {"entities": 0, "sentences": 0}
-    return [{**each._asdict(), **counted.get(each.name, nothing)} for each in project.types()]
+    earlier = project.labeled_before_types()
+    return [
+        {**each._asdict(), **counted.get(each.name, nothing), "earlier": earlier.get(each.name, 0)} for each in project.types()
+    ]
 
 
 def _models(project: Project) -> list[dict[str, Any]]:

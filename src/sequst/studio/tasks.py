@@ -49,6 +49,13 @@ WORK = "work"
 
 
 def _train(project: Project, job: jobs.Job, progress: Told) -> None:
+    if project.database.reading.execute("SELECT 1 FROM models WHERE job = ?", (job.id,)).fetchone() is None:
+        _learn(project, job, progress)
+    progress.begin("choose the next sentences", 0, unit="sentences")
+    choose_ahead(project)
+
+
+def _learn(project: Project, job: jobs.Job, progress: Told) -> None:
     run = project.folder / WORK / f"run-{job.id}"
     settings, event = _settings(project, job.kind), project.last_event()
     labeled = list(project.labeled())
@@ -63,6 +70,7 @@ def _train(project: Project, job: jobs.Job, progress: Told) -> None:
         run.parent.mkdir(exist_ok=True)
         kept = {"event": event, "labels": len(labeled), "judging": [each.id for each in labeled if each.judging]}
         write_json(begins, kept)
+        jobs.begin(project, job.id, len(labeled))
         text = project.raw(settings.round_size * settings.max_rounds, job.id)
         result = train(labeled, run, unlabeled=text if len(text) >= FEWEST else None, settings=settings, progress=progress)
     if progress.efforts:
@@ -70,8 +78,6 @@ def _train(project: Project, job: jobs.Job, progress: Told) -> None:
     judged = [each for each in labeled if each.id in kept["judging"] and not settings.learn_judging]
     _keep(project, job, result, judged, kept["event"], kept["labels"], time.time() - begun)
     begins.unlink(missing_ok=True)
-    progress.begin("choose the next sentences", 0, unit="sentences")
-    choose_ahead(project)
 
 
 def _settings(project: Project, effort: str) -> Settings:
@@ -102,9 +108,9 @@ def _keep(
     entities = {str(each.sentence.id): [list(span) for span in spans(each.tags)] for each in found}
     with project.database.writing() as connection:
         connection.execute(
-            "INSERT INTO models VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO models VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                number, time.time(), event, job.kind, result.summary["method"], labels, seconds,
+                number, job.id, time.time(), event, job.kind, result.summary["method"], labels, seconds,
                 None if f1 is None else as_json(f1), as_json(types), as_json(entities),
             ),
         )  # fmt: skip

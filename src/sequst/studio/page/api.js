@@ -8,7 +8,7 @@ import { sentence } from "./text.js";
  * @typedef {{id: number, text: string, words: string[], offsets: [number, number][], suggestions: Entity[], why: string,
  *   judging: boolean, second: boolean, labels: Entity[] | null, who: string | null, at: number | null, skipped: boolean,
  *   others?: Opinion[]}} Sentence
- * @typedef {{name: string, key: string, color: number, entities: number, sentences: number}} Type
+ * @typedef {{name: string, key: string, color: number, entities: number, sentences: number, earlier: number}} Type
  * @typedef {{value: number, low: number, high: number, level: number, sentences: number, entities: number}} F1
  * @typedef {{as: string, name: string, size: number}} Export
  * @typedef {{id: number, at: number, kind: string, method: string, labels: number, judged: number, f1: F1 | null,

@@ -6,7 +6,7 @@ import { drafts, outbox } from "./outbox.js";
 import { SentenceEditor } from "./sentence.js";
 import { plain } from "./spans.js";
 import { state } from "./state.js";
-import { between, number } from "./text.js";
+import { between, number, tooFew } from "./text.js";
 import { trainingBar } from "./training.js";
 import { dropBrush, typeBar } from "./typebar.js";
 
@@ -17,6 +17,7 @@ import { dropBrush, typeBar } from "./typebar.js";
  */
 
 const JUDGING = "For judging: chosen at random, shown without suggestions. It measures the model and is not learnt.";
+const HOW = "Point at a word and press the key of its type. Drag for several words. Enter accepts.";
 const SECOND = "Another person has labelled this sentence too. Your labels show how well you agree.";
 
 /**
@@ -30,7 +31,8 @@ export function labelPage(root) {
   const counters = counterBar();
   const judging = h("p", { class: "judging" });
   const why = h("p", { class: "why" });
-  const card = h("section", { class: "card sentence", "aria-label": "Sentence" }, judging, editor, why);
+  const how = h("p", { class: "how" });
+  const card = h("section", { class: "card sentence", "aria-label": "Sentence" }, judging, how, editor, why);
   const actions = h("div", { class: "actions bottom" },
     button("Accept", accept, { class: "main", keys: "Enter" }),
     button("Skip", skip, { keys: "Backspace" }),
@@ -62,6 +64,7 @@ export function labelPage(root) {
     editor.hidden = false;
     editor.show(sentence, entities.filter((entity) => names.has(entity.type)), { editable: true });
     fill(judging, sentence.judging && JUDGING);
+    fill(how, state.now.labeled === 0 && HOW);
     fill(why, [!sentence.judging && sentence.why, sentence.second && SECOND].filter(Boolean).join(" "));
     card.classList.toggle("for-judging", sentence.judging);
     const marks = entities.map((entity) => `${sentence.words.slice(entity.start, entity.end).join(" ")}, ${entity.type}`);
@@ -75,6 +78,7 @@ export function labelPage(root) {
     current = null;
     editor.hidden = true;
     fill(judging);
+    fill(how);
     fill(why, told);
     card.classList.remove("for-judging");
   }
@@ -213,8 +217,8 @@ function counterBar() {
   function draw() {
     const { f1, labeled: count, raw: left } = state.now;
     fill(labeled, number(count));
-    fill(score, f1 ? number(f1.value, 1) : "–");
-    fill(interval, f1 ? between(f1) : "not judged yet");
+    fill(score, f1 && !tooFew(f1) ? number(f1.value, 1) : "–");
+    fill(interval, !f1 ? "not judged yet" : tooFew(f1) ? "too few judged yet" : between(f1));
     fill(raw, number(left));
     training.draw();
   }

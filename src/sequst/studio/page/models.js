@@ -5,7 +5,7 @@ import { attempt } from "./dialog.js";
 import { button, fill, h, table } from "./dom.js";
 import { version } from "./row.js";
 import { state } from "./state.js";
-import { between, counted, duration, KINDS, moment, number, signed, size } from "./text.js";
+import { between, counted, duration, KINDS, moment, number, signed, size, tooFew } from "./text.js";
 import { trainingBar } from "./training.js";
 
 /** @typedef {import("./api.js").Model} Model */
@@ -57,8 +57,8 @@ export function modelsPage(root) {
       : button(`Export ${text}`, () => attempt(() => post(`models/${model.id}/export`, { as })), { class: "export" }));
     const report = h("a", { class: "button", href: address(`models/${model.id}/report`), target: "_blank", rel: "noopener" }, "Report", h("span", { class: "unseen" }, ` of model ${model.id}, new tab`));
     return h("li", { class: "row model" },
-      h("div", { class: "score" }, h("h3", null, `Model ${model.id}`), h("b", null, model.f1 ? number(model.f1.value, 1) : "–"),
-        h("span", null, model.f1 ? `F1, ${between(model.f1)}` : "not judged"), model.current && h("span", { class: "badge" }, "in use")),
+      h("div", { class: "score" }, h("h3", null, `Model ${model.id}`), h("b", null, model.f1 && !tooFew(model.f1) ? number(model.f1.value, 1) : "–"),
+        h("span", null, !model.f1 ? "not judged" : tooFew(model.f1) ? "too few judged" : `F1, ${between(model.f1)}`), model.current && h("span", { class: "badge" }, "in use")),
       h("span", { class: "pick" }, box, h("label", { for: box.id }, "Compare", h("span", { class: "unseen" }, ` model ${model.id}`))),
       h("p", { class: "faint" }, `${KINDS[model.kind] ?? model.kind}, ${counted(model.labels, "label")}, judged on ${counted(model.judged, "sentence")}, ${duration(model.seconds)}, ${moment(model.at)}`),
       h("details", { open: unfolded.has(model.id) || model.current, ontoggle: (/** @type {Event} */ event) => fold(model.id, event) },

@@ -4,7 +4,7 @@ import { curve } from "./chart.js";
 import { attempt, confirm } from "./dialog.js";
 import { announce, fill, h, table } from "./dom.js";
 import { state } from "./state.js";
-import { between, counted, number, sentence, signed } from "./text.js";
+import { between, counted, number, sentence, signed, tooFew } from "./text.js";
 import { trainingBar } from "./training.js";
 
 /** @typedef {import("./api.js").State} State */
@@ -47,7 +47,9 @@ function score() {
   if (!f1) return [h("p", null, "Not judged yet. It takes a first training, and a few sentences for judging that you labelled.")];
   const judged = `${counted(f1.sentences, "random sentence")} with ${counted(f1.entities, "entity", "entities")}`;
   return [
-    h("p", { class: "score" }, h("b", null, number(f1.value, 1)), h("span", null, between(f1))),
+    tooFew(f1)
+      ? h("p", null, `Too early to say: judged from ${judged}.`)
+      : h("p", { class: "score" }, h("b", null, number(f1.value, 1)), h("span", null, between(f1))),
     h("p", { class: "faint" }, `On new text of this kind the F1 lies between ${number(f1.low, 1)} and ${number(f1.high, 1)} with a probability of ${number(f1.level * 100)} %, as judged from ${judged}.`),
   ];
 }
@@ -94,7 +96,7 @@ function settings() {
   const { judging_share: judging, agreement_share: agreement, learn_judging: learn, train } = state.now.settings;
   return [
     share("judging_share", "Share of sentences for judging", judging, "They are chosen at random and measure the model."),
-    share("agreement_share", "Share of sentences that two people label", agreement, "They measure agreement."),
+    share("agreement_share", "Share of judging sentences that two people label", agreement, "They measure agreement."),
     toggle("train", "Train while I label", train, async () => true),
     toggle("learn_judging", "Learn from the judging sentences", learn, (wanted) => !wanted ? Promise.resolve(true)
       : confirm("Learn from the judging sentences?", "The model gets more to learn from. The F1 cannot be judged on these sentences from then on. Do this when you have labelled enough.", "Learn from them")),

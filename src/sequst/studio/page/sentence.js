@@ -364,7 +364,7 @@ export class SentenceEditor extends HTMLElement {
   #drawEntity(entity) {
     const { type, start, end, confidence } = entity;
     const color = state.now.types.find((one) => one.name === type)?.color ?? 11;
-    const percent = confidence === undefined ? "" : `${Math.floor(confidence * 100)} %`;
+    const percent = confidence === undefined ? "" : `${Math.round(confidence * 100)} %`;
     const how = confidence === undefined ? "own" : confidence >= SURE ? "sure" : confidence >= DOUBTFUL ? "unsure" : "doubtful";
     const told = percent ? `${type}, suggested, ${percent}` : type;
     /** @type {import("./dom.js").Child[]} */

@@ -61,3 +61,11 @@ export const KINDS = /** @type {Record<string, string>} */ ({
   suspects: "Search for wrong labels",
   export: "Export",
 });
+
+/**
+ * Returns whether an F1 says too little yet to be shown as a number.
+ * @param {{entities: number}} f1
+ */
+export function tooFew(f1) {
+  return f1.entities < 20;
+}

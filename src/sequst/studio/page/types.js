@@ -79,8 +79,10 @@ function line(type) {
   /** @type {[string, (type: Type) => unknown][]} */
   const acts = [["Rename", rename], ["Key", setKey], ["Merge", merge], ["Delete", remove]];
   const counts = `${counted(type.entities, "entity", "entities")} in ${counted(type.sentences, "sentence")}`;
+  const before = h("a", { href: `#review/all?status=labeled&before_type=${name}` }, `${counted(type.earlier, "sentence")} labelled before ${type.name} was added`);
+  const earlier = type.earlier > 0 && [" · ", before];
   return h("li", { class: "row type-row" },
     h("h2", { class: `type-name t${type.color}` }, h("span", { class: "swatch" }), type.name, type.key && h("kbd", null, type.key)),
-    h("p", null, h("a", { href: `#review/all?type=${name}` }, counts), " · ", h("a", { href: `#review/all?status=labeled&before_type=${name}` }, `labelled before ${type.name} was added`)),
+    h("p", null, h("a", { href: `#review/all?type=${name}` }, counts), earlier),
     h("div", { class: "actions" }, acts.map(([text, act]) => button(text, () => void act(type), { "aria-label": `${text} ${type.name}` }))));
 }
