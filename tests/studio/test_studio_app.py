@@ -281,6 +281,7 @@ def test_types_over_http(client: TestClient, project: Project) -> None:
         "color": 0,
         "entities": 1,
         "sentences": 1,
+        "earlier": 0,
     }
     assert client.post("/api/types", json={"op": "rename", "name": "human"}).status_code == 422
     assert client.post("/api/types", json={"op": "explode", "name": "human"}).status_code == 422
