@@ -12,9 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import httpx
+import pytest
 import uvicorn
+
+pytest.importorskip("playwright", reason="the browser tests need playwright: pip install -e '.[dev]'")
+pytest.importorskip("axe_playwright_python", reason="the browser tests need axe: pip install -e '.[dev]'")
+
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, Route, expect
 
 from sequst.corpus.sentence import sentence_from_text
 from sequst.service.app import guarded
@@ -22,7 +28,13 @@ from sequst.service.guard import Tokens
 from sequst.studio.app import build_studio
 from sequst.studio.project import Project
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
+__all__ = ["Page", "Route", "expect"]
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+EXECUTABLE = next(filter(None, map(shutil.which, BROWSERS)), None)
+if EXECUTABLE is None:
+    WANTED = f"the browser tests need one of {', '.join(BROWSERS)}: apt-get install chromium"
+    pytest.skip(WANTED, allow_module_level=True)
 PATIENCE = 15_000
 """Milliseconds until something on a page must be so."""
 Entity = Sequence[Any]
@@ -31,8 +43,8 @@ Marks = list[list[Any]]
 expect.set_options(timeout=PATIENCE)
 
 
-def executable() -> str | None:
-    return next(filter(None, map(shutil.which, NAMES)), None)
+MORE = [f"Sentence {i} waits." for i in "abcdefgh"]
+"""They keep the queue full, so that a worker has nothing to choose."""
 
 
 # Projects
@@ -62,6 +74,11 @@ def make(
 
 def ids(project: Project) -> dict[str, int]:
     return {row["text"]: row["id"] for row in project.database.reading.execute("SELECT id, text FROM sentences")}
+
+
+def change(address: str, **op: str) -> None:
+    """Change a type, as another person would."""
+    assert httpx.post(f"{address}/api/types", json=op).status_code == 200
 
 
 def saved(project: Project) -> dict[str, Marks]:
@@ -102,7 +119,7 @@ LONG = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtenges
 
 def lived_in(folder: Path) -> Project:
     """A project with all that a page can show: two people, judged models, a suspect, an uncertain entity, an export."""
-    texts = (*JUDGED, SUSPECT, DIFFERENT, "Skip this.", UNCERTAIN, LONG, "Bern is calm.", "Ida likes Nice.")
+    texts = (*JUDGED, SUSPECT, DIFFERENT, "Skip this.", LONG, UNCERTAIN, "Bern is calm.", "Ida likes Nice.")
     project = make(folder, texts, suggested={UNCERTAIN: [["person", 1, 2, 0.41]], LONG: [["person", 2, 3, 0.93]]})
     number = ids(project)
     for text, found in zip(JUDGED, ([["person", 0, 1], ["place", 4, 5]], [["place", 0, 1], ["place", 3, 4]]), strict=True):
@@ -287,6 +304,15 @@ def drag(page: Page, first: int, last: int) -> None:
     page.mouse.down()
     page.mouse.move(*middle(page, last), steps=3)
     page.mouse.up()
+
+
+def swipe(page: Page, first: int, last: int) -> None:
+    """Drag a finger."""
+    session = page.context.new_cdp_session(page)
+    for kind, number in (("touchStart", first), ("touchMove", last)):
+        x, y = middle(page, number)
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y}]})
+    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
 
 def button(page: Page, name: str) -> Locator:

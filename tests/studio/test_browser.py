@@ -1,76 +1,39 @@
-"""The studio in a real browser."""
+"""Labelling in a real browser."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pytest
-
-pytest.importorskip("playwright", reason="the browser tests need playwright: pip install -e '.[dev]'")
-pytest.importorskip("axe_playwright_python", reason="the browser tests need axe: pip install -e '.[dev]'")
-
-from playwright.sync_api import Browser, Page, expect, sync_playwright
-
-from sequst.studio.project import Project
-
 from .browser import (
-    NAMES, Server, Visits, another, button, chosen, cursor, drag, events, executable, go, hover, make, marks, press, saved,
-    shows, skipped, strings, violations, word,
-)  # fmt: skip
-from .conftest import Process
-
-if executable() is None:
-    pytest.skip(
-        f"the browser tests need a browser, one of {', '.join(NAMES)}: apt-get install chromium", allow_module_level=True
-    )
-
-MORE = [f"Sentence {i} waits." for i in "abcdefgh"]
-"""They keep the queue full, so that the worker has nothing to choose."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Not for the session: while it is there, no other test of this process can run an event loop."""
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=executable(), args=["--no-sandbox"])
-        yield opened
-        opened.close()
-
-
-@pytest.fixture
-def serve() -> Iterator[Callable[[Project], str]]:
-    """Serves a project, and returns its address."""
-    servers: list[Server] = []
-
-    def begin(project: Project) -> str:
-        servers.append(Server(project))
-        return servers[-1].address
-
-    yield begin
-    for each in servers:
-        each.stop()
-
-
-@pytest.fixture
-def visit(browser: Browser, serve: Callable[[Project], str]) -> Iterator[Visits]:
-    """Opens a page. No page may complain on its console."""
-    visits = Visits(browser)
-    yield visits
-    visits.end()
-
-
-Start = Callable[..., Process]
-Serve = Callable[[Project], str]
-
-
-# Labelling
+    MORE,
+    Route,
+    Visits,
+    another,
+    button,
+    change,
+    chosen,
+    cursor,
+    drag,
+    events,
+    expect,
+    go,
+    hover,
+    make,
+    marks,
+    press,
+    saved,
+    shows,
+    skipped,
+    strings,
+    swipe,
+    word,
+)
+from .conftest import Serve, Start
 
 
 def test_a_session_by_keyboard(start: Start, visit: Visits, tmp_path: Path) -> None:
-    flew, twice, met, nothing, called = (
-        "Ada flew to Oslo.", "Oslo is not Oslo, says Ada Lovelace.", "Ida met Ada in Rome.", "Nothing is here.", "Rome called Ida.",
-    )  # fmt: skip
+    flew, twice, met = "Ada flew to Oslo.", "Oslo is not Oslo, says Ada Lovelace.", "Ida met Ada in Rome."
+    nothing, called = "Nothing is here.", "Rome called Ida."
     suggested = {
         met: [["person", 0, 1, 0.97], ["person", 2, 3, 0.9], ["place", 4, 5, 0.84]],
         nothing: [["place", 0, 1, 0.4]],
@@ -234,3 +197,212 @@ def test_a_sentence_for_judging_comes_without_suggestions(serve: Serve, visit: V
     expect(page.locator(".counters")).to_contain_text("1labelled")
     assert list(saved(project).values()) == [[["place", 0, 1]]]
     assert project.counts()["judging"] == 1
+
+
+def test_touch(serve: Serve, visit: Visits, tmp_path: Path) -> None:
+    text = "Ada Lovelace flew to Oslo."
+    project = make(tmp_path, [text, *MORE])
+    page = visit(serve(project), has_touch=True, is_mobile=True, viewport={"width": 820, "height": 1180})
+    shows(page, text)
+    word(page, 4).tap()
+    button(page, "place").tap()  # the word that was tapped before
+    assert marks(page) == [["place", 4, 5]]
+    button(page, "person").tap()  # from now on words get this type
+    expect(button(page, "person")).to_have_attribute("aria-pressed", "true")
+    swipe(page, 0, 1)
+    assert marks(page) == [["person", 0, 2], ["place", 4, 5]]
+    word(page, 2).tap()
+    word(page, 2).tap()
+    assert marks(page) == [["person", 0, 2], ["place", 4, 5]]
+    button(page, "Accept").tap()
+    shows(page, MORE[0])
+    assert saved(project) == {text: [["person", 0, 2], ["place", 4, 5]]}
+
+
+def test_two_tabs_show_two_sentences(serve: Serve, visit: Visits, tmp_path: Path) -> None:
+    project = make(tmp_path, MORE)
+    address = serve(project)
+    one = visit(address)
+    shows(one, MORE[0])
+    two = another(one.context, address)
+    shows(two, MORE[1])
+    press(one, "1", "Enter")
+    shows(one, MORE[2])
+    press(two, "2", "Enter")
+    shows(two, MORE[3])
+    expect(one.locator(".counters")).to_contain_text("2labelled")
+    assert saved(project) == {MORE[0]: [["person", 0, 1]], MORE[1]: [["place", 0, 1]]}
+
+
+def test_a_tab_that_is_duplicated_shows_another_sentence(serve: Serve, visit: Visits, tmp_path: Path) -> None:
+    """A browser copies what a tab keeps for its session to the tab that it opens."""
+    page = visit(serve(make(tmp_path, MORE)))
+    shows(page, MORE[0])
+    with page.context.expect_page() as opened:
+        page.evaluate("window.open(location.href)")
+    shows(opened.value, MORE[1])
+    opened.value.reload()
+    shows(opened.value, MORE[1])
+    page.reload()
+    shows(page, MORE[0])
+
+
+def test_a_reload_keeps_what_is_not_accepted(serve: Serve, visit: Visits, tmp_path: Path) -> None:
+    text = "Ada flew to Oslo."
+    project = make(tmp_path, [text, *MORE], suggested={text: [["person", 3, 4, 0.3]]})
+    page = visit(serve(project))
+    shows(page, text)
+    press(page, "2", "Home", "1")
+    page.reload()
+    shows(page, text)
+    assert marks(page) == [["person", 0, 1], ["place", 3, 4]]
+    assert saved(project) == {}
+    press(page, "Enter")
+    shows(page, MORE[0])
+    assert saved(project) == {text: [["person", 0, 1], ["place", 3, 4]]}
+
+
+def test_the_server_is_killed_and_started_again(start: Start, visit: Visits, tmp_path: Path) -> None:
+    project = make(tmp_path, ["Ada flew to Oslo.", "Ida met Ada.", *MORE])
+    visit.expect("Failed to load resource: net::ERR_")
+    first = start(project.folder)
+    page = visit(first.address)
+    shows(page, "Ada flew to Oslo.")
+    press(page, "1", "Enter")
+    shows(page, "Ida met Ada.")
+    first.kill()
+    press(page, "End", "ArrowLeft", "1", "Enter")
+    expect(page.locator("#saving")).to_contain_text("Not saved yet")
+    assert list(saved(project)) == ["Ada flew to Oslo."]
+    start(project.folder, port=int(first.address.rpartition(":")[2]))
+    shows(page, MORE[0])
+    expect(page.locator("#saving")).to_have_text("Saved")
+    assert saved(project) == {"Ada flew to Oslo.": [["person", 0, 1]], "Ida met Ada.": [["person", 2, 3]]}
+    assert events(project, "Ida met Ada.") == ["labels"]
+    assert marks(page) == []
+
+
+def test_labels_whose_answer_is_lost_are_saved_once(serve: Serve, visit: Visits, tmp_path: Path) -> None:
+    project = make(tmp_path, ["Ada flew to Oslo.", *MORE])
+    visit.expect("Failed to load resource: net::ERR_")
+    page = visit(serve(project))
+    shows(page, "Ada flew to Oslo.")
+
+    def lose(route: Route) -> None:
+        route.fetch()
+        route.abort()
+
+    page.route("**/labels", lose, times=1)
+    press(page, "1", "Enter")
+    shows(page, MORE[0])
+    assert saved(project) == {"Ada flew to Oslo.": [["person", 0, 1]]}
+    assert events(project, "Ada flew to Oslo.") == ["labels"]
+
+
+def test_types_change_under_way(serve: Serve, visit: Visits, tmp_path: Path) -> None:
+    texts = ["Ada flew to Oslo.", "Ida met Ada."]
+    project = make(tmp_path, [*texts, *MORE], suggested={texts[1]: [["person", 0, 1, 0.9], ["place", 2, 3, 0.9]]})
+    address = serve(project)
+    page = visit(address)
+    shows(page, texts[0])
+    press(page, "1", "End", "ArrowLeft", "2")
+    change(address, op="rename", name="person", to="human")
+    expect(button(page, "human")).to_be_visible()
+    expect(button(page, "person")).to_have_count(0)
+    assert marks(page) == [["human", 0, 1], ["place", 3, 4]]
+    press(page, "Enter")
+    shows(page, texts[1])
+    assert marks(page) == [["human", 0, 1], ["place", 2, 3]]
+    change(address, op="delete", name="place")
+    expect(button(page, "place")).to_have_count(0)
+    assert marks(page) == [["human", 0, 1]]
+    press(page, "Enter")
+    shows(page, MORE[0])
+    assert saved(project) == {texts[0]: [["human", 0, 1]], texts[1]: [["human", 0, 1]]}
+
+
+def test_labels_that_the_server_refuses_stay(serve: Serve, visit: Visits, tmp_path: Path) -> None:
+    """The page has not heard yet that the type is gone."""
+    project = make(tmp_path, ["Ada flew to Oslo.", *MORE])
+    address = serve(project)
+    visit.expect("422")
+    page = visit("about:blank")
+    page.route("**/api/events", lambda route: route.abort())
+    visit.expect("/api/events")
+    visit.expect("Failed to load resource: net::ERR_FAILED")
+    page.goto(address)
+    shows(page, "Ada flew to Oslo.")
+    press(page, "1", "End", "ArrowLeft", "2")
+    change(address, op="rename", name="person", to="human")
+    press(page, "Enter")
+    expect(page.get_by_role("alert")).to_contain_text("Unknown type")
+    assert saved(project) == {}
+    page.unroute("**/api/events")
+    page.reload()
+    shows(page, "Ada flew to Oslo.")
+    assert ["place", 3, 4] in marks(page)
+
+
+def test_right_to_left(serve: Serve, visit: Visits, tmp_path: Path) -> None:
+    text = "דנה גרה בתל אביב ליד Tel Aviv."
+    project = make(tmp_path, [text, *MORE])
+    page = visit(serve(project))
+    shows(page, text)
+    order = [cursor(page)]
+    for _ in range(7):
+        press(page, "ArrowLeft")
+        order.append(cursor(page))
+    assert order == ["דנה", "גרה", "בתל", "אביב", "ליד", "Aviv", "Tel", "."]  # as they stand from right to left
+    press(page, "ArrowRight", "Shift+ArrowRight", "2")
+    press(page, "ArrowRight", "Home", "1", "ArrowLeft", "ArrowLeft", "Shift+ArrowLeft", "2", "Enter")
+    shows(page, MORE[0])
+    assert saved(project) == {text: [["person", 0, 1], ["place", 2, 4], ["place", 5, 7]]}
+    assert strings(project) == {text: [("person", "דנה"), ("place", "בתל אביב"), ("place", "Tel Aviv")]}
+
+
+def test_emoji_and_combining_marks(serve: Serve, visit: Visits, tmp_path: Path) -> None:
+    emoji, combining = "👩‍🚀 Ida went to Nice 🇫🇷!", "Die Cafe\u0301s von Zu\u0308rich."
+    project = make(tmp_path, [emoji, combining, *MORE])
+    page = visit(serve(project))
+    shows(page, emoji)
+    words = [cursor(page)]
+    while words[-1] != "Nice" and len(words) < 20:
+        press(page, "ArrowRight")
+        words.append(cursor(page))
+    assert words == ["👩", "\u200d", "🚀", "Ida", "went", "to", "Nice"]
+    press(
+        page,
+        "2",
+        "ArrowRight",
+        "Shift+ArrowRight",
+        "2",
+        "Home",
+        "Shift+ArrowRight",
+        "Shift+ArrowRight",
+        "Shift+ArrowRight",
+        "1",
+    )
+    press(page, "Enter")
+    shows(page, combining)
+    press(page, "End", "ArrowLeft", "2", "Enter")
+    shows(page, MORE[0])
+    assert strings(project) == {
+        emoji: [("person", "👩‍🚀 Ida"), ("place", "Nice"), ("place", "🇫🇷")],
+        combining: [("place", "Zu\u0308rich")],
+    }
+
+
+def test_text_that_looks_like_html_is_text(serve: Serve, visit: Visits, tmp_path: Path) -> None:
+    text = "<img src=x onerror=alert(1)> <script>alert(2)</script> &amp; Ada <b onclick='alert(3)'>"
+    project = make(tmp_path, [text, *MORE], types=("<i>person</i>", "place"), suggested={text: [["<i>person</i>", 0, 2, 0.9]]})
+    page = visit(serve(project))
+    page.evaluate("name => localStorage.setItem('sequst.name', JSON.stringify(name))", "<img src=x onerror=alert(4)>")
+    page.reload()
+    shows(page, text)
+    expect(page.locator("main img, main script, main i, main b[onclick]")).to_have_count(0)
+    press(page, "Enter")
+    shows(page, MORE[0])
+    for place, told in (("progress", "<img src=x onerror=alert(4)>"), ("review/all", text), ("review/types", "<i>person</i>")):
+        go(page, place)
+        expect(page.locator("main")).to_contain_text(told)
+        expect(page.locator("main img, main script, main i, main b[onclick]")).to_have_count(0)
