@@ -19,7 +19,7 @@ import uvicorn
 pytest.importorskip("playwright", reason="the browser tests need playwright: pip install -e '.[dev]'")
 pytest.importorskip("axe_playwright_python", reason="the browser tests need axe: pip install -e '.[dev]'")
 
-from axe_playwright_python.sync_playwright import Axe
+from axe_playwright_python.base import AXE_SCRIPT as AXE
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, Route, expect
 
 from sequst.corpus.sentence import sentence_from_text
@@ -323,7 +323,13 @@ def button(page: Page, name: str) -> Locator:
 
 
 def violations(page: Page, *rules: str) -> list[str]:
-    """What axe finds: of all of its rules, or of these."""
+    """What axe finds, of all of its rules or of these; where a dialog is open, in the dialog."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE)
     options: dict[str, Any] = {"resultTypes": ["violations"]} | ({"runOnly": list(rules)} if rules else {})
-    found = Axe().run(page, options=options).response["violations"]
-    return [f"{each['id']}: {node['html'][:200]} {node.get('failureSummary', '')}" for each in found for node in each["nodes"]]
+    found = page.evaluate("options => axe.run(document.querySelector('dialog:modal') ?? document, options)", options)
+    return [
+        f"{each['id']}: {node['html'][:200]} {node.get('failureSummary', '')}"
+        for each in found["violations"]
+        for node in each["nodes"]
+    ]
