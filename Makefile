@@ -2,6 +2,7 @@
 # make demo    set up what is missing, then train on a generated corpus and print the scores
 # make test    set up what is missing, then run all tests
 # make check   the quick part: style, types, room order
+# make check-page   the types and the style of the studio's page; needs npm, which nothing else does
 # make fuzz    mutate models, runs, exports and data for MINUTES=30; what it finds is kept in tests/hostile/seeds.txt and found
 # make figures   RESULTS.md, the tables of all pages and their pictures, from results
 # make docs    the documentation as a site, in build/site
@@ -19,7 +20,7 @@ export PIP_USE_PEP517 := 1
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: setup demo test check fuzz figures docs check-wheel clean
+.PHONY: setup demo test check check-page fuzz figures docs check-wheel clean
 
 setup: $(READY)
 
@@ -44,6 +45,11 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+check-page:
+	@command -v npm >/dev/null || { echo 'make check-page needs npm: apt-get install npm' >&2; exit 1; }
+	npm exec --yes --package typescript@5 -- tsc --project tools/page
+	npm exec --yes --package eslint@9 -- eslint --config tools/page/eslint.config.mjs src/sequst/studio/page
 
 fuzz: $(READY)
 	$(BIN)/python tests/hostile/fuzz.py $(or $(MINUTES),30)

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -19,6 +19,11 @@ from sequst.service.app import guarded
 from sequst.service.guard import Tokens
 from sequst.studio.app import build_studio
 from sequst.studio.project import Project
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+    from .browser import Server, Visits
 
 TEXTS = (
     "Ada flew to Oslo.",
@@ -108,8 +113,11 @@ class Process:
         return self.process.wait(30)
 
 
+Start = Callable[..., Process]
+
+
 @pytest.fixture
-def start() -> Iterator[Callable[..., Process]]:
+def start() -> Iterator[Start]:
     started: list[Process] = []
 
     def begin(folder: Path, *arguments: str, **options: Any) -> Process:
@@ -123,3 +131,45 @@ def start() -> Iterator[Callable[..., Process]]:
 
 def entities(*found: Sequence[Any]) -> dict[str, Any]:
     return {"entities": [dict(zip(("type", "start", "end"), each, strict=True)) for each in found]}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Not of the session: while it is open, no other test of this process can run an event loop."""
+    from playwright.sync_api import sync_playwright
+
+    from .browser import EXECUTABLE
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=EXECUTABLE, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+Serve = Callable[[Project], str]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Serves a project in a thread, and returns its address."""
+    from .browser import Server
+
+    servers: list[Server] = []
+
+    def begin(project: Project) -> str:
+        servers.append(Server(project))
+        return servers[-1].address
+
+    yield begin
+    for each in servers:
+        each.stop()
+
+
+@pytest.fixture
+def visit(browser: Browser, serve: Serve) -> Iterator[Visits]:
+    """Opens a page. No page may complain on its console."""
+    from .browser import Visits
+
+    visits = Visits(browser)
+    yield visits
+    visits.end()
