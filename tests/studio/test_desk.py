@@ -41,13 +41,20 @@ def test_a_fifth_is_for_judging_whatever_the_queue_says(project: Project) -> Non
 
 
 def test_judging_sentences_are_a_random_draw_of_all(project: Project) -> None:
-    """They come in the order of a hash of their words, which neither the model nor the place in the file decides."""
+    """They come in the order of a hash of their words, and nothing that is chosen is taken from before them."""
     desk = Desk(project)
     given = [answer(project, desk, "ann").sentence for _ in range(50)]
     judging = [id_ for id_ in given if project.row(id_)["judging"]]
     by_draw = [row["id"] for row in project.database.reading.execute("SELECT id FROM sentences ORDER BY draw")]
-    taken_otherwise = set(given) - set(judging)
-    assert judging == [id_ for id_ in by_draw if id_ not in taken_otherwise][: len(judging)]
+    assert judging == by_draw[:10]
+    assert not {sentence.id for sentence in project.raw(200)} & set(by_draw[:20])
+
+
+def test_what_was_kept_for_judging_is_learnt_when_nothing_else_is_left(project: Project) -> None:
+    desk = Desk(project)
+    given = [answer(project, desk, "ann") for _ in range(200)]
+    assert len({each.sentence for each in given}) == 200
+    assert project.counts()["judging"] == 40
 
 
 def test_a_tab_keeps_its_sentence_and_two_never_share_one(project: Project) -> None:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from sequst.corpus.sentence import Sentence, sentence_from_text
 from sequst.corpus.tags import Span
-from sequst.errors import Malformed, SequstError, UsageError
+from sequst.errors import SequstError, UsageError
 from sequst.studio.database import MIGRATIONS, Database
+from sequst.studio.exports import add_file
 from sequst.studio.project import FILE, Missing, Project
 from sequst.studio.types import Type, after, changed
 
@@ -184,6 +185,35 @@ def test_renaming_settles_no_difference_wrongly(project: Project) -> None:
     assert project.counts()["differences"] == 0
 
 
+def test_only_independent_judgements_are_compared(project: Project) -> None:
+    one, two = (ids(project)[text] for text in TEXTS[:2])
+    project.label(one, "carl", [("person", 0, 1)])
+    project.label(one, "bob", [("place", 0, 1)])
+    project.label(one, "anna", [("person", 0, 1)], decides=True)  # has seen both
+    project.label(one, "bob", [("person", 0, 1)])  # has changed his mind
+    tagged = sentence_from_text(TEXTS[1])
+    read = Sentence(tagged.words, ("B-place", "O", "O", "O", "O", "O", "O"), None, None, tagged.text, tagged.offsets)
+    project.add_labeled([read], "given.jsonl")
+    project.label(two, "anna", [])
+    assert project.first_answers() == [(one, [[Span("person", 0, 1)], [Span("place", 0, 1)]])]
+
+
+def test_a_type_is_as_old_as_it_was_before_it_was_renamed(project: Project) -> None:
+    project.label(ids(project)[TEXTS[0]], "ann", [])
+    project.change_types({"op": "add", "name": "work"}, "ann")
+    project.change_types({"op": "rename", "name": "work", "to": "piece"}, "ann")
+    assert project.labeled_before_types() == {"person": 0, "place": 0, "piece": 1}
+    assert project.listed("labeled", "", "", "piece", 0, 10)[0] == 1
+
+
+def test_a_label_of_a_type_that_is_renamed_meanwhile(project: Project) -> None:
+    """The types are looked at within the transaction that writes."""
+    project.change_types({"op": "rename", "name": "person", "to": "human"}, "ann")
+    with pytest.raises(UsageError, match="unknown type 'person'"):
+        project.label(ids(project)[TEXTS[0]], "ann", [("person", 0, 1)])
+    assert project.history(ids(project)[TEXTS[0]]) == []
+
+
 NAMES = st.sampled_from(["person", "place", "work"])
 PEOPLE = st.sampled_from(["ann", "bob"])
 ENTITIES = st.lists(NAMES, max_size=2).map(lambda names: [(name, place, place + 1) for place, name in enumerate(names)])
@@ -279,9 +309,12 @@ def test_a_project_has_one_server(project: Project) -> None:
         Project(project.folder).lock()
 
 
-def test_a_sentence_that_nobody_can_label(project: Project) -> None:
-    with pytest.raises(Malformed, match="2,001 words"):
-        project.add_text([sentence_from_text("word " * 2001)], "long.txt")
+def test_nothing_is_added_of_a_file_with_a_sentence_that_nobody_can_label(project: Project, tmp_path: Path) -> None:
+    path = tmp_path / "long.txt"
+    path.write_text("one more line\n" * 2 + "another line\n" + "word " * 2001)
+    with pytest.raises(UsageError, match=r"long\.txt:4: a sentence of 2,001 words; at most 2,000"):
+        add_file(project, path, "long.txt", with_labels=False)
+    assert project.counts()["sentences"] == len(TEXTS)
 
 
 def test_settings(project: Project) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -105,7 +106,10 @@ def test_the_worker_ends_with_the_server(project: Project, start: Callable[..., 
 
 
 def test_an_encoder_that_cannot_be_loaded_is_told_at_once(project: Project, start: Callable[..., Process]) -> None:
-    project.change_settings({"encoder": str(project.folder / "nowhere")}, "")
+    gone = project.folder.parent / "gone"
+    shutil.copytree(project.settings.encoder, gone)
+    project.change_settings({"encoder": str(gone)}, "")
+    shutil.rmtree(gone)
     state = start(project.folder).wait_until(lambda state: state["problem"] is not None)
     assert "cannot load the encoder" in state["problem"]
     assert "Name `minilm`" in state["problem"]

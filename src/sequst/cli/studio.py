@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 import webbrowser
 from typing import TYPE_CHECKING, Annotated
 
@@ -80,8 +81,8 @@ def studio(
 
         def ready(address: str) -> None:
             note(f"the studio is at {address}; Ctrl-C stops it, and the same command goes on")
-            if browser and not webbrowser.open(address):
-                note("no browser could be opened: open the address yourself")
+            if browser:  # in a thread, for a browser in the terminal ends when the person ends it
+                threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
         serve(make, host, port, token_file, ready)
 

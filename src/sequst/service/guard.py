@@ -154,8 +154,8 @@ class Guard:
                 421, "the header Host names none of this server's names; without --token-file it answers as "
                 f"{', '.join(sorted(self.hosts))} alone",
             )  # fmt: skip
-        if self.is_page and method not in ("GET", "HEAD") and _is_foreign(headers):
-            raise Refused(403, "a page of another site may not change anything here")
+        if self.is_page and (method not in ("GET", "HEAD") or path.startswith("/api/")) and _is_foreign(headers):
+            raise Refused(403, "a page of another site may ask nothing here")
         open_ = path in OPEN or path.startswith("/docs/") or (self.is_page and not path.startswith(("/api/", "/v1/")))
         open_ = open_ or path == LOGIN
         if self.tokens and not open_ and not self._is_known(headers):

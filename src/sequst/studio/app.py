@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import unquote
 
 from fastapi import FastAPI, Header, Query, Request, Response
+from fastapi import Path as PathParameter
 from fastapi.responses import FileResponse, RedirectResponse, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 
@@ -51,10 +52,13 @@ class Studio(Hosted):
     """A project that people label, and the worker that learns from it."""
 
     def __init__(self, project: Project, tokens: Tokens) -> None:
-        super().__init__(tokens, Limits())
+        super().__init__(tokens, Limits(body_mb=2.5))
         self.project, self.desk = project, Desk(project)
         self.supervisor = Supervisor(project.folder, self.changed, lambda: jobs.died(project))
         self._version, self._waiting = 0, asyncio.Event()
+        self._told, self._telling = (-1, ""), asyncio.Lock()
+        self.taking = asyncio.Lock()
+        """Held while a file is read: it takes many times its size in memory."""
         self._serving: Service | None = None
         self._served, self._loading = 0, asyncio.Lock()
         self.at_end.append(self.supervisor.stop)
@@ -67,6 +71,10 @@ class Studio(Hosted):
         self._version += 1
         self._waiting.set()
         self._waiting = asyncio.Event()
+
+    def changed_silently(self) -> None:
+        """Time has passed, which the state tells too."""
+        self._told = (-1, "")
 
     def done(self) -> None:
         """Somebody has changed something: tell the pages and the worker."""
@@ -94,25 +102,34 @@ class Studio(Hosted):
         if self._serving is not None:
             self._serving.close()
 
-    async def state(self) -> dict[str, Any]:
-        return await asyncio.to_thread(state_of, self.project, dict(self.supervisor.told), self.desk.people)
+    async def state(self) -> str:
+        """As JSON. It is made once after every change, however many pages ask."""
+        async with self._telling:
+            if self._told[0] != self._version:
+                version = self._version
+                found = await asyncio.to_thread(state_of, self.project, dict(self.supervisor.told), self.desk.people)
+                self._told = (version, as_json(found))
+            return self._told[1]
 
     async def states(self) -> AsyncIterator[str]:
         """The state now and after every change, as server-sent events."""
         while not self.stopping.is_set():
             version, waiting = self._version, self._waiting
-            yield f"event: state\ndata: {as_json(await self.state())}\n\n"
+            yield f"event: state\ndata: {await self.state()}\n\n"
             await asyncio.sleep(_EVERY)
             if version == self._version:
                 stopping = asyncio.ensure_future(self.stopping.wait())
                 changing = asyncio.ensure_future(waiting.wait())
-                done, rest = await asyncio.wait({stopping, changing}, timeout=15, return_when=asyncio.FIRST_COMPLETED)
-                for each in rest:
-                    each.cancel()
+                try:
+                    done, _ = await asyncio.wait({stopping, changing}, timeout=15, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    stopping.cancel()
+                    changing.cancel()
                 if not done:
                     yield ": still here\n\n"
 
 
+Id = Annotated[int, PathParameter(ge=0, lt=2**63)]
 Who = Annotated[str, Header(alias="X-Annotator", description="Your name, percent-encoded.")]
 Tab = Annotated[str, Header(alias="X-Tab", description="Of the window that asks: each holds one sentence.")]
 
@@ -149,7 +166,7 @@ def _add_labelling(app: FastAPI, studio: Studio) -> None:
         return as_response(await asyncio.to_thread(work))
 
     @app.post("/api/sentences/{id}/labels", tags=["label"], responses=errors(404, 422))
-    async def label(id: int, asked: LabelsRequest, request: Request, x_annotator: Who = ANYBODY) -> Response:
+    async def label(id: Id, asked: LabelsRequest, request: Request, x_annotator: Who = ANYBODY) -> Response:
         """Accept `{"entities": [{"type", "start", "end"}]}` as the labels of a sentence; the end of words is exclusive."""
         require_json(request)
         entities = [(each.type, each.start, each.end) for each in asked.entities]
@@ -159,7 +176,7 @@ def _add_labelling(app: FastAPI, studio: Studio) -> None:
         return as_response({"saved": True, "labeled": (await asyncio.to_thread(project.counts))["labeled"]})
 
     @app.post("/api/sentences/{id}/skip", tags=["label"], responses=errors(404))
-    async def skip(id: int, request: Request, x_annotator: Who = ANYBODY) -> Response:
+    async def skip(id: Id, request: Request, x_annotator: Who = ANYBODY) -> Response:
         """Label the sentence never."""
         require_json(request)
         await asyncio.to_thread(project.skip, id, _name(x_annotator))
@@ -168,7 +185,7 @@ def _add_labelling(app: FastAPI, studio: Studio) -> None:
         return as_response({"saved": True})
 
     @app.post("/api/sentences/{id}/fine", tags=["review"], responses=errors(404))
-    async def fine(id: int, asked: FineRequest, request: Request, x_annotator: Who = ANYBODY) -> Response:
+    async def fine(id: Id, asked: FineRequest, request: Request, x_annotator: Who = ANYBODY) -> Response:
         """The label that looks wrong is right."""
         require_json(request)
         await asyncio.to_thread(project.fine, id, _name(x_annotator), asked.start, asked.end)
@@ -200,7 +217,8 @@ def _add_state(app: FastAPI, studio: Studio) -> None:
     @app.get("/api/state", tags=["state"], responses=errors())
     async def state() -> Response:
         """Counts, types, the model, what is being trained, the F1 to expect with its interval, the curve."""
-        return as_response(await studio.state())
+        studio.changed_silently()
+        return Response(await studio.state(), media_type="application/json")
 
     stream = {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "`event: state` with the state."}
 
@@ -215,14 +233,14 @@ def _add_state(app: FastAPI, studio: Studio) -> None:
         given = await _object(request)
         await asyncio.to_thread(studio.project.change_settings, given, _name(x_annotator))
         studio.done()
-        return as_response(await studio.state())
+        return Response(await studio.state(), media_type="application/json")
 
 
 def _add_models(app: FastAPI, studio: Studio) -> None:
     project = studio.project
 
-    def asked(kind: str, data: dict[str, Any] | None = None) -> Response:
-        job = jobs.ask(project, kind, data)
+    async def asked(kind: str, data: dict[str, Any] | None = None) -> Response:
+        job = await asyncio.to_thread(jobs.ask, project, kind, data)
         studio.done()
         return Response(as_json({"job": job}), 202, media_type="application/json")
 
@@ -233,7 +251,7 @@ def _add_models(app: FastAPI, studio: Studio) -> None:
         effort = given.get("effort", "quick")
         if effort not in jobs.TRAINING:
             raise UsageError(f"effort {shorten(effort)}: one of {', '.join(jobs.TRAINING)}")
-        return asked(effort)
+        return await asked(effort)
 
     @app.post("/api/train/stop", tags=["models"], responses=errors())
     async def stop(request: Request) -> Response:
@@ -250,21 +268,21 @@ def _add_models(app: FastAPI, studio: Studio) -> None:
         return as_response({"models": await asyncio.to_thread(exports.models, project)})
 
     @app.get("/api/models/compare", tags=["models"], responses=errors(404, 422))
-    async def compare(a: int, b: int) -> Response:
+    async def compare(a: Annotated[int, Query(ge=0, lt=2**63)], b: Annotated[int, Query(ge=0, lt=2**63)]) -> Response:
         """Two models on the sentences that both were judged on."""
         return as_response(await asyncio.to_thread(review.compared, project, a, b))
 
     @app.get("/api/models/{id}/report", tags=["models"], response_class=Response, responses=errors(404))
-    async def report(id: int) -> Response:
+    async def report(id: Id) -> Response:
         """The report of a training, a page."""
         return FileResponse(exports.report(project, id), media_type="text/html", headers=_REPORT_HEADERS)
 
     @app.post("/api/models/{id}/export", status_code=202, tags=["models"], responses=errors(404, 422))
-    async def export(id: int, given: ExportRequest, request: Request) -> Response:
+    async def export(id: Id, given: ExportRequest, request: Request) -> Response:
         """Write the model to the folder `exports` of the project, as `folder`, `onnx` or `spacy`."""
         require_json(request)
-        exports.require_model(project, id)
-        return asked(jobs.EXPORT, {"model": id, "as": given.as_})
+        await asyncio.to_thread(exports.require_model, project, id)
+        return await asked(jobs.EXPORT, {"model": id, "as": given.as_})
 
     @app.get("/api/exports/{name}", tags=["models"], response_class=Response, responses=errors(404))
     async def exported(name: str) -> Response:
@@ -282,7 +300,7 @@ def _add_models(app: FastAPI, studio: Studio) -> None:
     async def look(request: Request) -> Response:
         """Look for labels that look wrong. Takes minutes: five models are trained."""
         require_json(request)
-        return asked(jobs.SUSPECTS)
+        return await asked(jobs.SUSPECTS)
 
 
 def _add_review(app: FastAPI, studio: Studio) -> None:
@@ -297,7 +315,7 @@ def _add_review(app: FastAPI, studio: Studio) -> None:
         return as_response(await asyncio.to_thread(review.listed, project, status, type, q, before_type, offset, limit))
 
     @app.get("/api/sentences/{id}", tags=["review"], responses=errors(404))
-    async def sentence(id: int) -> Response:
+    async def sentence(id: Id) -> Response:
         """A sentence with its history."""
         return as_response(await asyncio.to_thread(review.whole, project, id))
 
@@ -355,7 +373,8 @@ def _add_files(app: FastAPI, studio: Studio) -> None:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/octet-stream":
             raise Refused(415, "send the bytes of the file, with Content-Type application/octet-stream")
         body = await request.body()
-        told = await asyncio.to_thread(exports.take_file, studio.project, body, name, with_labels)
+        async with studio.taking:
+            told = await asyncio.to_thread(exports.take_file, studio.project, body, name, with_labels)
         studio.done()
         return as_response(told)
 

@@ -18,7 +18,7 @@ LEASE = 600.0
 AGREEMENT_EVERY = 3
 """At most one of so many sentences of a person is one that another person has labelled."""
 NOTHING = "every sentence is labelled or skipped; add text to go on"
-WHY_JUDGING = "Drawn at random to judge the model, so it comes without suggestions. The model does not learn it."
+WHY_JUDGING = "Drawn at random to judge the model, so it comes without suggestions."
 WHY_SECOND = "Another person labels it too, to measure how far you agree. It comes without suggestions."
 WHY_RANDOM = "Drawn at random, because the next sentences have not been chosen yet."
 
@@ -121,7 +121,8 @@ class Desk:
         return None
 
     def _random(self, held: Collection[int]) -> Given | None:
-        for sentence in self._project.raw(len(held) + 1):
+        most = len(held) + 1
+        for sentence in self._project.raw(most) or self._project.last_raw(most):
             if sentence.id not in held:
                 assert isinstance(sentence.id, int)
                 return Given(sentence.id, WHY_RANDOM, [])
@@ -131,6 +132,8 @@ class Desk:
     def _second(self, who: str, share: float, held: Collection[int]) -> int | None:
         """A judging sentence that one other person has labelled, now and then."""
         reading = self._project.database.reading
+        if reading.execute("SELECT 1 FROM answers WHERE who != ? AND who NOT LIKE 'file %' LIMIT 1", (who,)).fetchone() is None:
+            return None
         total, shared = reading.execute(
             "SELECT count(*), coalesce(sum((SELECT count(*) FROM answers AS theirs WHERE theirs.sentence = mine.sentence"
             " AND theirs.kind = 'labels') > 1), 0) FROM answers AS mine WHERE mine.who = ? AND mine.kind = 'labels'",

@@ -6,21 +6,23 @@ import itertools
 import json
 import re
 import zipfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from sequst.corpus.formats.convert import convert
+from sequst.corpus.formats.detect import Guess, guess, open_input
 from sequst.corpus.formats.jsonl import write
-from sequst.corpus.formats.read import read_file
+from sequst.corpus.formats.read import read_file, stream
 from sequst.corpus.formats.registry import FORMATS
 from sequst.corpus.sentence import Sentence, sentence_from_text
 from sequst.corpus.sentences import split_sentences
 from sequst.errors import SequstError, UsageError, nearest
 from sequst.files import Scratch, atomic_bytes
-from sequst.studio.project import Missing, Project
+from sequst.studio.project import Missing, Project, require_fit
 from sequst.studio.state import told_model
 
-MODELS, EXPORTS = "models", "exports"
+MODELS, EXPORTS, WORK = "models", "exports", "work"
 REPORT = "report.html"
 LONG = 40
 """Words of a line of plain text above which it is cut into sentences."""
@@ -124,16 +126,39 @@ def take_file(project: Project, body: bytes, name: str, with_labels: bool) -> di
 
 
 def add_file(project: Project, file: str | Path, name: str, with_labels: bool) -> dict[str, Any]:
-    """Add the sentences of a file; what was added, and how it was read."""
-    reading = read_file(file, tag_use="required" if with_labels else "ignored", name=name)
-    sentences, notes = reading.require(), list(reading.notes)
-    if reading.guess.format == "text":
-        cut = list(itertools.chain.from_iterable(map(_in_sentences, sentences)))
-        if len(cut) > len(sentences):
-            notes.append(f"{name}: lines of more than {LONG} words were cut, {len(sentences):,} into {len(cut):,} sentences")
-        sentences = cut
-    added, known = (project.add_labeled if with_labels else project.add_text)(sentences, name)
+    """Add the sentences of a file; what was added, and how it was read. Nothing is added of a file with a fault."""
+    reading = read_file(file, name=name) if with_labels else None
+    if reading is not None:
+        notes = list(reading.notes)
+        added, known = project.add_labeled(list(_fitting(reading.require(), name)), name)
+    else:
+        source = open_input(file, name, "auto")
+        how = guess(source, "auto", None, None)
+        notes = [f"{name}: read as {how}"] if how.by_content else []
+        lines = sum(1 for _ in _fitting(_sentences(file, name, how), name))
+        read = sum(1 for _ in _whole(file, name, how))
+        if not lines:
+            raise UsageError(f"{name} is empty: no sentence in it (read as {how})")
+        if lines > read:
+            notes.append(f"{name}: lines of more than {LONG} words were cut, {read:,} into {lines:,} sentences")
+        added, known = project.add_text(_sentences(file, name, how), name)
     return {"added": added, "known": known, "types": [each.name for each in project.types()], "notes": notes}
+
+
+def _whole(file: str | Path, name: str, how: Guess) -> Iterator[Sentence]:
+    """The sentences of a file without their tags, as a stream: text may be large."""
+    return (each for each in stream(open_input(file, name, how.format), how) if each.words)
+
+
+def _sentences(file: str | Path, name: str, how: Guess) -> Iterator[Sentence]:
+    lines = _whole(file, name, how)
+    return itertools.chain.from_iterable(map(_in_sentences, lines)) if how.format == "text" else lines
+
+
+def _fitting(sentences: Iterable[Sentence], name: str) -> Iterator[Sentence]:
+    for sentence in sentences:
+        require_fit(sentence, name)
+        yield sentence
 
 
 def _in_sentences(line: Sentence) -> list[Sentence]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import time
@@ -61,16 +62,19 @@ def take(project: Project) -> Job | None:
     waiting = _where(project, "status = 'waiting' ORDER BY id LIMIT 1")
     if not waiting and (due := due_at(project)) is not None and project.counts()["labeled"] >= due:
         if _can_train(project):
-            ask(project, QUICK)
+            with contextlib.suppress(AlreadyAsked):  # somebody was faster
+                ask(project, QUICK)
             waiting = _where(project, "status = 'waiting' ORDER BY id LIMIT 1")
     if not waiting:
         return None
     [row] = waiting
     with project.database.writing() as connection:
-        connection.execute(
-            "UPDATE jobs SET status = 'running', began = ?, labels = ? WHERE id = ?",
+        taken = connection.execute(
+            "UPDATE jobs SET status = 'running', began = ?, labels = ? WHERE id = ? AND status = 'waiting'",
             (time.time(), project.counts()["labeled"], row["id"]),
-        )
+        ).rowcount
+    if not taken:  # it was stopped meanwhile
+        return None
     return _job(_where(project, "id = ?", row["id"])[0])
 
 
@@ -82,7 +86,7 @@ def begin(project: Project, job: int, labels: int) -> None:
 
 def end(project: Project, job: int, status: str, told: str | None = None) -> None:
     with project.database.writing() as connection:
-        connection.execute("UPDATE jobs SET status = ?, told = ? WHERE id = ?", (status, told, job))
+        connection.execute("UPDATE jobs SET status = ?, told = ? WHERE id = ? AND status = 'running'", (status, told, job))
 
 
 def stop_all(project: Project) -> None:
@@ -98,6 +102,11 @@ def died(project: Project) -> None:
         connection.execute(
             "UPDATE jobs SET status = 'failed', told = ? WHERE status = 'running' AND tries >= ?", (_DIED, MOST_TRIES)
         )
+
+
+def unfinished(project: Project) -> list[int]:
+    """The jobs that wait or run."""
+    return [row["id"] for row in _where(project, "status IN ('waiting', 'running')")]
 
 
 def under_way(project: Project) -> Row | None:

@@ -6,19 +6,20 @@ import hashlib
 import itertools
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from sqlite3 import Connection, Row
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeVar
 
 from sequst.corpus.sentence import Sentence, require_short, require_text, sentence_from_text
 from sequst.corpus.tags import Span, spans, tags_of, types_of
-from sequst.errors import Malformed, SequstError, UsageError, nearest, shorten
+from sequst.errors import Malformed, SequstError, UsageError, nearest, said, shorten
 from sequst.files import as_json, as_path, explained, lock
 from sequst.studio.database import Database
 from sequst.studio.types import Type, after, changed
 
+T = TypeVar("T")
 FILE = "studio.db"
 _CHUNK = 2000
 """Sentences that are written at once, so that labels need not wait for a large file."""
@@ -26,6 +27,8 @@ _LONGEST = 2_000
 """Words of a sentence."""
 LABELS, SKIP = "labels", "skip"
 _FLAGS = {"judging": " AND judging", "learning": " AND NOT judging", "differ": " AND differs", "labeled": ""}
+_DRAWS = 2**63 - 1
+"""Places in the random order."""
 _NAMES = 100
 """Characters of a person's name."""
 
@@ -44,7 +47,7 @@ class Settings(NamedTuple):
 
 
 class Project:
-    """Every method reads or writes what is on the disk; nothing is kept in memory."""
+    """Every method reads or writes what is on the disk. In memory is only what can be computed again."""
 
     def __init__(self, folder: str | Path) -> None:
         """Open the project, or make one in a folder that is empty or not there."""
@@ -56,6 +59,16 @@ class Project:
             with explained(self.folder, "name another folder"):
                 self.folder.mkdir(parents=True, exist_ok=True)
         self.database = Database(path)
+        self._cache: dict[str, tuple[int, Any]] = {}
+
+    def by_event(self, name: str, compute: Callable[[], T]) -> T:
+        """What was computed after the last event, or what is computed now: for what events alone decide."""
+        last = self.last_event()
+        known = self._cache.get(name)
+        if known is None or known[0] != last:
+            self._cache[name] = known = (last, compute())
+        found: T = known[1]
+        return found
 
     def lock(self) -> IO[str]:
         """Kept open by the one server that the project may have."""
@@ -84,6 +97,8 @@ class Project:
                 raise UsageError(f"setting {name}: found {shorten(value)}; e.g. {as_json(default)}")
             if is_share and not 0 <= value <= 0.9:
                 raise UsageError(f"setting {name}: found {shorten(value)}; from 0 to 0.9")
+            if name == "encoder":
+                _require_encoder(value)
         with self.database.writing() as connection:
             for name, value in given.items():
                 connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, as_json(value)))
@@ -100,7 +115,7 @@ class Project:
     # Sentences
 
     def add_text(self, sentences: Iterable[Sentence], where: str) -> tuple[int, int]:
-        """(sentences that are new, and that were known)."""
+        """(sentences that are new, and that were known). They must fit, see `require_fit`."""
         added = known = 0
         for chunk in _chunks(sentences):
             with self.database.writing() as connection:
@@ -157,11 +172,8 @@ class Project:
             where += " AND text LIKE ? ESCAPE '\\'"
             given.append("%" + text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%")
         if before_type:
-            where += (
-                " AND event < (SELECT max(id) FROM events WHERE kind = 'types' AND json_extract(data, '$.op') = 'add'"
-                " AND json_extract(data, '$.name') = ?)"
-            )
-            given.append(before_type)
+            where += " AND event < ?"
+            given.append(self.added().get(before_type, 0))
         reading = self.database.reading
         total = reading.execute(f"SELECT count(*) FROM sentences WHERE {where}", given).fetchone()[0]
         order = "id" if status in ("raw", "all") else "event DESC"
@@ -178,24 +190,30 @@ class Project:
         return (tagged_sentence(row, as_given) for row in rows)
 
     def raw(self, most: int, start: int = 0) -> list[Sentence]:
-        """So many sentences without labels, drawn at random, others for another `start`."""
-        first = int.from_bytes(hashlib.sha256(str(start).encode()).digest()[:8]) >> 1
-        found: list[Row] = []
-        for where in (">= ?", "< ?"):
-            found += self.database.reading.execute(
-                f"SELECT * FROM sentences INDEXED BY raw_by_draw WHERE status = 'raw' AND NOT judging AND draw {where}"
-                " ORDER BY draw LIMIT ?",
-                (first, most - len(found)),
-            ).fetchall()
-        return [sentence_of(row) for row in found]
+        """So many sentences without labels, drawn at random, others for another `start`. Those that may be drawn for judging
+        are not among them: what is judged must not be what the model left over."""
+        reserved = int(self.settings.judging_share * _DRAWS)
+        first = max(reserved, int.from_bytes(hashlib.sha256(str(start).encode()).digest()[:8]) >> 1)
+        return [*self._drawn(first, _DRAWS, most), *self._drawn(reserved, first, most)][:most]
+
+    def last_raw(self, most: int) -> list[Sentence]:
+        """So many of the sentences without labels that were kept for judging, where no others are left."""
+        return self._drawn(0, _DRAWS, most)
+
+    def _drawn(self, first: int, end: int, most: int) -> list[Sentence]:
+        rows = self.database.reading.execute(
+            "SELECT * FROM sentences INDEXED BY raw_by_draw WHERE status = 'raw' AND NOT judging AND draw >= ? AND draw < ?"
+            " ORDER BY draw LIMIT ?",
+            (first, end, most),
+        )
+        return [sentence_of(row) for row in rows]
 
     # What people do
 
     def label(self, id_: int, who: str, entities: Sequence[Any], decides: bool = False) -> None:
         """Accept these entities, [type, start, end] each, as the labels of a sentence."""
-        found = self.checked(id_, entities)
         with self.database.writing() as connection:
-            _answer(connection, id_, who, LABELS, found, decides)
+            _answer(connection, id_, who, LABELS, self.checked(id_, entities), decides)
 
     def skip(self, id_: int, who: str) -> None:
         self.row(id_)
@@ -259,6 +277,20 @@ class Project:
         )
         return rows.fetchall()
 
+    def first_answers(self) -> list[tuple[int, list[list[Span]]]]:
+        """(sentence, what each person labelled first) of those that several people labelled, the earliest first. What came
+        from a file or settled a difference is no judgement of its own."""
+        rows = self.database.reading.execute(
+            "SELECT id, sentence, who, data FROM events WHERE kind = 'labels' AND who NOT LIKE 'file %'"
+            " AND json_extract(data, '$.decides') IS NULL AND sentence IN (SELECT sentence FROM answers WHERE kind = 'labels'"
+            " GROUP BY sentence HAVING count(*) > 1) AND NOT EXISTS (SELECT 1 FROM events AS undo WHERE undo.kind = 'undo'"
+            " AND json_extract(undo.data, '$.event') = events.id) ORDER BY id"
+        ).fetchall()
+        found: dict[int, dict[str, list[Span]]] = {}
+        for row in rows:
+            found.setdefault(row["sentence"], {}).setdefault(row["who"], _entities_of(self.database.reading, row))
+        return [(sentence, list(theirs.values())) for sentence, theirs in found.items() if len(theirs) > 1]
+
     # Types
 
     def types(self) -> list[Type]:
@@ -273,13 +305,23 @@ class Project:
         )
         return {row[0]: row[1] for row in rows}
 
+    def added(self) -> dict[str, int]:
+        """By type, the event that added it, whatever it was called then."""
+        found: dict[str, int] = {}
+        for row in self.database.reading.execute("SELECT id, data FROM events WHERE kind = 'types' ORDER BY id"):
+            op = json.loads(row["data"])
+            if op["op"] == "add":
+                found[op["name"]] = row["id"]
+            elif op["op"] == "rename":
+                found[op["to"]] = found.pop(op["name"])
+            elif op["op"] in ("merge", "delete"):
+                found.pop(op["name"])
+        return found
+
     def labeled_before_types(self) -> dict[str, int]:
         """By type, the labelled sentences that nobody has looked at since it was added."""
-        rows = self.database.reading.execute(
-            "SELECT json_extract(data, '$.name') AS name, (SELECT count(*) FROM sentences WHERE status = 'labels'"
-            " AND sentences.event < events.id) FROM events WHERE kind = 'types' AND json_extract(data, '$.op') = 'add'"
-        )
-        return {row[0]: row[1] for row in rows}
+        count = "SELECT count(*) FROM sentences WHERE status = 'labels' AND event < ?"
+        return {name: self.database.reading.execute(count, (event,)).fetchone()[0] for name, event in self.added().items()}
 
     def change_types(self, op: dict[str, Any], who: str, dry_run: bool = False) -> tuple[int, int]:
         """(entities, sentences) that the operation concerns."""
@@ -328,6 +370,9 @@ class Project:
         return int(self.database.reading.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()[0])
 
     def counts(self) -> dict[str, int]:
+        return self.by_event("counts", self._counts)
+
+    def _counts(self) -> dict[str, int]:
         row = self.database.reading.execute(
             "SELECT count(*), coalesce(sum(status = 'labels'), 0), coalesce(sum(status = 'skip'), 0),"
             " coalesce(sum(judging AND status = 'labels'), 0), coalesce(sum(differs), 0) FROM sentences"
@@ -380,6 +425,22 @@ def spans_of(entities: str | None) -> list[Span]:
     return [Span(*each) for each in json.loads(entities or "[]")]
 
 
+def _require_encoder(name: str) -> None:
+    """Raise an error where there is no such encoder, before anybody labels for it. Without torch, so that it is quick."""
+    if name in ("minilm", "bilstm") or (as_path(name) / "config.json").is_file():
+        return
+    from huggingface_hub import model_info, try_to_load_from_cache
+
+    try:
+        if not isinstance(try_to_load_from_cache(name, "config.json"), str):
+            model_info(name, timeout=10)
+    except Exception as error:  # of many kinds: no such name, no such model, no network
+        raise UsageError(
+            f"encoder {shorten(name)}: neither a folder with config.json nor a model of the hub that can be reached"
+            f" ({said(error, 120)}); use minilm, or name a folder"
+        ) from None
+
+
 def _as_dicts(data: dict[str, Any]) -> list[dict[str, Any]]:
     return [Span(*each)._asdict() for each in data.get("entities", ())]
 
@@ -391,13 +452,21 @@ def _chunks(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
         yield chunk
 
 
+def require_fit(sentence: Sentence, where: str) -> None:
+    """Raise an error for a sentence that nobody could label."""
+    place = sentence.source or where
+    try:
+        require_text(sentence.as_text()[0])
+        require_short(sentence.words)
+    except Malformed as bad:
+        raise UsageError(f"{place}: found {bad.found}; expected {bad.expected}") from None
+    if len(sentence) > _LONGEST:
+        raise UsageError(f"{place}: a sentence of {len(sentence):,} words; at most {_LONGEST:,}, so cut it into lines")
+
+
 def _insert(connection: Connection, sentence: Sentence) -> tuple[int, bool]:
     """(its number, whether it is new)."""
     text, offsets = sentence.as_text()
-    require_text(text)
-    require_short(sentence.words)
-    if len(sentence) > _LONGEST:
-        raise Malformed(f"a sentence of {len(sentence):,} words, {shorten(text)}", f"at most {_LONGEST:,}; cut it into lines")
     key = hashlib.sha256("\x1f".join(sentence.words).encode()).digest()[:16]
     row = connection.execute("SELECT id FROM sentences WHERE key = ?", (key,)).fetchone()
     if row is not None:

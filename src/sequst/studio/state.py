@@ -12,7 +12,7 @@ from sequst.annotation.curve import TooFew, outlook
 from sequst.corpus.tags import tags_of
 from sequst.studio import jobs
 from sequst.studio.desk import Given, labels_of
-from sequst.studio.project import LABELS, SKIP, Project, sentence_of, spans_of
+from sequst.studio.project import SKIP, Project, sentence_of
 from sequst.version import __version__
 
 WANTED = 10
@@ -28,10 +28,10 @@ def state_of(project: Project, told: dict[str, Any], present: set[str]) -> dict[
     curve = [
         {"model": each["id"], "labels": each["labels"], "judged": each["f1"]["sentences"], "f1": each["f1"]["value"],
          "low": each["f1"]["low"], "high": each["f1"]["high"]}
-        for each in models if each["f1"] is not None
+        for each in models if each["f1"] is not None and each["kind"] == jobs.QUICK
     ]  # fmt: skip
     types = told_types(project)
-    learnt = project.entities_to_learn()
+    learnt = project.by_event("learnt", project.entities_to_learn)
     suspects = project.fact("suspects")
     left = project.database.reading.execute("SELECT count(*) FROM suspects").fetchone()[0]
     uncertain = project.database.reading.execute(
@@ -57,7 +57,7 @@ def state_of(project: Project, told: dict[str, Any], present: set[str]) -> dict[
             for each in types if learnt.get(each["name"], 0) < WANTED
         ],
         "people": _people(project, present),
-        "agreement": _agreement(project),
+        "agreement": project.by_event("agreement", lambda: _agreement(project)),
         "suspects": None if suspects is None else {**suspects, "count": left},
         "uncertain": uncertain,
         "settings": project.settings._asdict(),
@@ -86,6 +86,10 @@ def told_sentence(project: Project, row: Row, given: Given | None = None) -> dic
 
 
 def told_types(project: Project) -> list[dict[str, Any]]:
+    return project.by_event("types", lambda: _told_types(project))
+
+
+def _told_types(project: Project) -> list[dict[str, Any]]:
     rows = project.database.reading.execute(
         "SELECT json_extract(value, '$[0]') AS label, count(*) AS entities, count(DISTINCT sentences.id) AS sentences"
         " FROM sentences, json_each(entities) WHERE status = 'labels' GROUP BY label"
@@ -99,19 +103,22 @@ def told_types(project: Project) -> list[dict[str, Any]]:
 
 
 def _models(project: Project) -> list[dict[str, Any]]:
-    rows = project.database.reading.execute("SELECT * FROM models ORDER BY id").fetchall()
+    rows = project.database.reading.execute(
+        "SELECT id, at, kind, method, labels, f1, seconds FROM models ORDER BY id"
+    ).fetchall()
     return [told_model(row, row is rows[-1]) for row in rows]
 
 
 def told_model(row: Row, current: bool) -> dict[str, Any]:
+    f1 = None if row["f1"] is None else json.loads(row["f1"])
     return {
         "id": row["id"],
         "at": row["at"],
         "kind": row["kind"],
         "method": row["method"],
         "labels": row["labels"],
-        "judged": len(json.loads(row["judged"])),
-        "f1": None if row["f1"] is None else json.loads(row["f1"]),
+        "judged": 0 if f1 is None else f1["sentences"],
+        "f1": f1,
         "seconds": row["seconds"],
         "current": current,
         "folder": f"models/{row['id']:04d}",
@@ -121,7 +128,17 @@ def told_model(row: Row, current: bool) -> dict[str, Any]:
 def _training(project: Project, told: dict[str, Any]) -> dict[str, Any] | None:
     job = jobs.under_way(project)
     if job is None:
-        return None
+        choosing = {
+            "job": 0,
+            "kind": jobs.FIRST,
+            "phase": "",
+            "done": 0,
+            "total": 0,
+            "seconds": 0,
+            "left": None,
+            "waiting": False,
+        }
+        return choosing if told.get("job") == 0 else None
     mine = told if told.get("job") == job["id"] else {}
     return {
         "job": job["id"],
@@ -150,16 +167,12 @@ def _people(project: Project, present: set[str]) -> list[dict[str, Any]]:
 
 def _agreement(project: Project) -> dict[str, Any] | None:
     """Of the first two people who labelled a sentence."""
-    rows = project.database.reading.execute(
-        "SELECT sentences.*, json_group_array(answers.entities) AS given FROM answers JOIN sentences ON sentences.id = sentence"
-        f" WHERE kind = '{LABELS}' GROUP BY sentence HAVING count(*) > 1"
-    ).fetchall()
-    if not rows:
+    answers = project.first_answers()
+    if not answers:
         return None
     pairs = []
-    for row in rows:
-        length = len(sentence_of(row))
-        one, other = (tags_of(spans_of(each), length) for each in json.loads(row["given"])[:2])
-        pairs.append((one, other))
+    for sentence, (first, second, *_) in answers:
+        length = len(sentence_of(project.row(sentence)))
+        pairs.append((tags_of(first, length), tags_of(second, length)))
     found = agreement(pairs)
     return {"sentences": len(pairs), "words": found.words, "kappa": found.overall, "types": found.types}

@@ -15,15 +15,17 @@ from sequst.annotation.judged import judged_f1
 from sequst.annotation.next import Chosen, choose_next
 from sequst.annotation.suspects import find_suspects
 from sequst.api import Result, resume, train
+from sequst.calibration.calibrate import calibrate
 from sequst.corpus.sentence import Sentence
-from sequst.corpus.tags import spans
+from sequst.corpus.tags import spans, tags_of
 from sequst.errors import SequstError
 from sequst.evaluation.spans import score_spans
 from sequst.files import as_json, atomic_folder, write_json
 from sequst.inputs import read_json
 from sequst.studio import jobs
-from sequst.studio.exports import EXPORTS, REPORT, model_folder
+from sequst.studio.exports import EXPORTS, REPORT, WORK, model_folder
 from sequst.studio.project import Project
+from sequst.studio.types import after
 from sequst.studio.worker import Told
 from sequst.tagger.predict import annotate
 from sequst.tagger.prediction import Prediction
@@ -43,24 +45,19 @@ FEWEST = 20
 """Raw sentences below which training does without them."""
 UNCERTAIN = 50
 """Entities of which the tagger is least sure that are kept for review."""
+FOLDS = 10
+"""Of the judging sentences, to score each without itself."""
 KEPT = 3
 """Quick models whose weights are kept; older ones leave their scores and report."""
-WORK = "work"
 
 
 def _train(project: Project, job: jobs.Job, progress: Told) -> None:
-    if project.database.reading.execute("SELECT 1 FROM models WHERE job = ?", (job.id,)).fetchone() is None:
-        _learn(project, job, progress)
-    progress.begin("choose the next sentences", 0, unit="sentences")
-    choose_ahead(project)
-
-
-def _learn(project: Project, job: jobs.Job, progress: Told) -> None:
     run = project.folder / WORK / f"run-{job.id}"
     settings, event = _settings(project, job.kind), project.last_event()
     labeled = list(project.labeled())
     if job.kind != jobs.QUICK and _current(project) is not None:
-        choose_ahead(project, LONG_QUEUE)
+        with contextlib.suppress(SequstError):
+            choose_ahead(project, LONG_QUEUE)
     begun = time.time()
     begins = run.with_suffix(".json")
     if (run / "run.json").is_file():
@@ -68,14 +65,15 @@ def _learn(project: Project, job: jobs.Job, progress: Told) -> None:
     else:
         shutil.rmtree(run, ignore_errors=True)
         run.parent.mkdir(exist_ok=True)
-        kept = {"event": event, "labels": len(labeled), "judging": [each.id for each in labeled if each.judging]}
+        judging = [] if settings.learn_judging else [each.id for each in labeled if each.judging]
+        kept = {"event": event, "labels": len(labeled), "judging": judging}
         write_json(begins, kept)
         jobs.begin(project, job.id, len(labeled))
         text = project.raw(settings.round_size * settings.max_rounds, job.id)
         result = train(labeled, run, unlabeled=text if len(text) >= FEWEST else None, settings=settings, progress=progress)
     if progress.efforts:
         project.keep_fact("forecast", dict(progress.efforts))
-    judged = [each for each in labeled if each.id in kept["judging"] and not settings.learn_judging]
+    judged = [each for each in labeled if each.id in set(kept["judging"])]
     _keep(project, job, result, judged, kept["event"], kept["labels"], time.time() - begun)
     begins.unlink(missing_ok=True)
 
@@ -101,11 +99,15 @@ def _keep(
     shutil.copytree(result.path / "model", folder)
     with contextlib.suppress(OSError):
         shutil.copy2(result.path / REPORT, folder / REPORT)
-    found = list(annotate(Tagger.load(folder), judged))
-    scores = score_spans([each.tags or () for each in judged], [each.tags for each in found])
+    ops = project.since(event)
+    found = [after(spans(each.tags), ops) for each in judge(Tagger.load(folder), judged)]
+    scores = score_spans(
+        [each.tags or () for each in judged],
+        [tags_of(mine, len(each)) for mine, each in zip(found, judged, strict=True)],
+    )
     f1 = judged_f1(scores.sentences)._asdict() if judged else None
     types = {name: {"f1": counts.f1, "entities": counts.tp + counts.fn} for name, counts in scores.types.items()}
-    entities = {str(each.sentence.id): [list(span) for span in spans(each.tags)] for each in found}
+    entities = {str(each.id): [list(span) for span in mine] for mine, each in zip(found, judged, strict=True)}
     with project.database.writing() as connection:
         connection.execute(
             "INSERT INTO models VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -114,8 +116,21 @@ def _keep(
                 None if f1 is None else as_json(f1), as_json(types), as_json(entities),
             ),
         )  # fmt: skip
+        connection.execute("UPDATE jobs SET status = 'done' WHERE id = ?", (job.id,))
     shutil.rmtree(result.path, ignore_errors=True)
     _clear(project)
+
+
+def judge(tagger: Tagger, judged: Sequence[Sentence]) -> list[Prediction]:
+    """What the tagger finds in each sentence when confidences and the cut are fitted to the other ones: the cut that is in its
+    folder was fitted to all of them, and would flatter their F1."""
+    found: dict[int, Prediction] = {}
+    for fold in range(min(FOLDS, len(judged))):
+        others = [each for place, each in enumerate(judged) if place % FOLDS != fold]
+        mine = list(range(fold, len(judged), FOLDS))
+        calibrate(tagger, others, abstain=True)
+        found.update(zip(mine, annotate(tagger, [judged[place] for place in mine]), strict=True))
+    return [found[place] for place in range(len(judged))]
 
 
 def _clear(project: Project) -> None:
@@ -188,7 +203,9 @@ def _keep_uncertain(project: Project, predictions: Any, event: int) -> None:
 
 
 def _suspects(project: Project, job: jobs.Job, progress: Told) -> None:
-    event, labeled = project.last_event(), [dataclasses.replace(each, judging=False) for each in project.labeled()]
+    event, labeled = project.last_event(), list(project.labeled())
+    judging = {each.id for each in labeled if each.judging}  # a suggestion would move their labels towards the model's
+    labeled = [dataclasses.replace(each, judging=False) for each in labeled]
     settings = dataclasses.replace(_settings(project, jobs.QUICK), method="finetune")
     found = find_suspects(labeled, settings=settings, progress=progress)
     fine = project.database.reading.execute("SELECT sentence, data FROM events WHERE kind = 'fine'").fetchall()
@@ -196,7 +213,7 @@ def _suspects(project: Project, job: jobs.Job, progress: Told) -> None:
     with project.database.writing() as connection:
         connection.execute("DELETE FROM suspects")
         for each in found:
-            if (each.sentence.id, each.start, each.end) in approved or each.doubt <= 0:
+            if (each.sentence.id, each.start, each.end) in approved or each.doubt <= 0 or each.sentence.id in judging:
                 continue
             told = {
                 "kind": each.kind, "start": each.start, "end": each.end, "doubt": round(each.doubt, 4),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import shutil
 import sys
 import threading
 import time
@@ -19,7 +20,8 @@ from typing import Any
 
 from sequst.errors import SequstError, said
 from sequst.files import as_json
-from sequst.studio import jobs
+from sequst.studio import exports, jobs
+from sequst.studio.exports import WORK
 from sequst.studio.project import Project
 from sequst.training.progress import Counted
 
@@ -28,6 +30,8 @@ NICE = 10
 _EVERY = 0.2
 """Seconds between two lines about progress."""
 _IDLE = 30.0
+_FEW = 5
+"""Sentences in the queue below which it is filled."""
 
 log = logging.getLogger(__name__)
 
@@ -60,8 +64,11 @@ class Told(Counted):
 
 
 def tell(**what: Any) -> None:
-    sys.stdout.write(as_json(what) + "\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(as_json(what) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:  # the server is gone, which is no fault of the job
+        os._exit(0)
 
 
 def work(folder: str | Path) -> None:
@@ -78,6 +85,7 @@ def work(folder: str | Path) -> None:
         "OMP_NUM_THREADS", str(max(1, cores - 1))
     )  # torch, which is not imported yet, waits for its slowest thread
     project = Project(folder)
+    _clear_up(project)
     while True:
         wake.clear()
         job = jobs.take(project)
@@ -87,6 +95,14 @@ def work(folder: str | Path) -> None:
             if "torch" in sys.modules:
                 return
             wake.wait(_IDLE)
+
+
+def _clear_up(project: Project) -> None:
+    """Remove what is left of trainings that were stopped or failed."""
+    running = jobs.unfinished(project)
+    for path in (project.folder / WORK).glob("run-*"):
+        if path.name.partition("-")[2].partition(".")[0] not in map(str, running):
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def _listen(wake: threading.Event) -> None:
@@ -113,15 +129,17 @@ def _do(project: Project, job: jobs.Job) -> None:
 
 
 def _choose_ahead(project: Project) -> bool:
-    """Fill the queue where it runs low. Whether there was something to do."""
-    counts = project.counts()
-    if not counts["raw"] or project.fact("chosen") == counts["labeled"] + counts["skipped"]:
+    """Fill the queue where it runs low, or a new model can choose better. Whether there was something to do."""
+    counts, newest = project.counts(), exports.newest(project) or 0
+    answered = [newest, counts["labeled"] + counts["skipped"]]
+    if not counts["raw"] or project.fact("chosen") == answered:
         return False
     left = project.database.reading.execute(
         "SELECT count(*) FROM queue CROSS JOIN sentences ON sentences.id = queue.sentence WHERE status = 'raw' AND NOT judging"
     ).fetchone()[0]
-    if left >= 5:
+    if left >= _FEW and (project.fact("chosen") or [0])[0] == newest:
         return False
+    tell(job=0, phase="", done=0, total=0, left=None)
     from sequst.studio.tasks import choose_ahead
 
     trouble = None
@@ -131,7 +149,7 @@ def _choose_ahead(project: Project) -> bool:
         trouble = f"The next sentences come at random: {said(error)}"
         log.warning("%s", trouble)
     project.keep_fact("trouble", trouble)
-    project.keep_fact("chosen", counts["labeled"] + counts["skipped"])
+    project.keep_fact("chosen", answered)
     tell(chosen=True)
     return True
 
