@@ -106,8 +106,8 @@ def strings(project: Project) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-def f1(value: float, sentences: int = 2) -> dict[str, Any]:
-    return {"value": value, "low": value - 9, "high": value + 7, "level": 0.9, "sentences": sentences, "entities": 4}
+def f1(value: float, entities: int) -> dict[str, Any]:
+    return {"value": value, "low": value - 9, "high": value + 7, "level": 0.9, "sentences": 2, "entities": entities}
 
 
 JUDGED = ("Ada was born in London.", "Rome is not Paris.")
@@ -137,7 +137,7 @@ def lived_in(folder: Path) -> Project:
             types = {"person": {"f1": 80.0, "entities": 1}, "place": {"f1": 60.0, "entities": 3}}
             row = {
                 "id": model, "job": model, "at": now - 900 / model, "event": project.last_event(), "kind": "quick",
-                "method": "finetune", "labels": 10 * model, "seconds": 31.0, "f1": json.dumps(f1(value)),
+                "method": "finetune", "labels": 10 * model, "seconds": 31.0, "f1": json.dumps(f1(value, 12 * model)),
                 "types": json.dumps(types), "judged": json.dumps(judged),
             }  # fmt: skip
             places = ", ".join(f":{name}" for name in row)
