@@ -106,8 +106,8 @@ def strings(project: Project) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-def f1(value: float, sentences: int = 2) -> dict[str, Any]:
-    return {"value": value, "low": value - 9, "high": value + 7, "level": 0.9, "sentences": sentences, "entities": 4}
+def f1(value: float, entities: int) -> dict[str, Any]:
+    return {"value": value, "low": value - 9, "high": value + 7, "level": 0.9, "sentences": 2, "entities": entities}
 
 
 JUDGED = ("Ada was born in London.", "Rome is not Paris.")
@@ -135,20 +135,13 @@ def lived_in(folder: Path) -> Project:
         for model, value, second in ((1, 50.0, [["person", 0, 1]]), (2, 75.0, [["place", 0, 1], ["place", 3, 4]])):
             judged = {str(number[JUDGED[0]]): [["person", 0, 1]], str(number[JUDGED[1]]): second}
             types = {"person": {"f1": 80.0, "entities": 1}, "place": {"f1": 60.0, "entities": 3}}
-            row = (
-                model,
-                now - 900 / model,
-                project.last_event(),
-                "quick",
-                "finetune",
-                10 * model,
-                31.0,
-                f1(value),
-                types,
-                judged,
-            )
-            values = [json.dumps(each) if isinstance(each, dict) else each for each in row]
-            connection.execute(f"INSERT INTO models VALUES ({','.join('?' * len(values))})", values)
+            row = {
+                "id": model, "job": model, "at": now - 900 / model, "event": project.last_event(), "kind": "quick",
+                "method": "finetune", "labels": 10 * model, "seconds": 31.0, "f1": json.dumps(f1(value, 12 * model)),
+                "types": json.dumps(types), "judged": json.dumps(judged),
+            }  # fmt: skip
+            places = ", ".join(f":{name}" for name in row)
+            connection.execute(f"INSERT INTO models ({', '.join(row)}) VALUES ({places})", row)
         suspect = {
             "kind": "wrong type",
             "start": 0,

@@ -60,7 +60,24 @@ def test_from_pasted_text_to_the_first_label(serve: Serve, visit: Visits, tmp_pa
     assert saved(project) == {text: [["person", 0, 1]]}
 
 
-def test_a_suspect_is_taken_and_another_kept(serve: Serve, visit: Visits, tmp_path: Path) -> None:
+def test_progress_tells_what_is_known(serve: Serve, visit: Visits, tmp_path: Path) -> None:
+    page = visit(f"{serve(lived_in(tmp_path))}/#progress")
+    cards = page.locator(".card")
+    expect(cards.filter(has_text="F1 to expect")).to_contain_text("75.066.0 to 82.0")
+    page.get_by_text("The curve as a table").first.click()
+    expect(page.get_by_role("region", name="The curve as a table").locator("tbody tr")).to_have_text(
+        ["1050.041.0 to 57.02 sentences", "2075.066.0 to 82.02 sentences"]
+    )
+    expect(page.get_by_role("img", name="F1 by the number of labels")).to_be_visible()
+    expect(cards.filter(has_text="Types that lack examples")).to_contain_text("person3 of 10 entities")
+    people = cards.filter(has=page.get_by_role("heading", name="People"))
+    expect(people.locator("li")).to_have_text(["Ada: 4 sentences", "Bob: 3 sentences"])
+    expect(people).to_contain_text("on 3 sentences that two people labelled")
+    page.get_by_role("link", name="Skipped").click()
+    expect(page.locator(".row .text")).to_have_text(["Skip this."])
+
+
+def test_a_suspect_is_taken(serve: Serve, visit: Visits, tmp_path: Path) -> None:
     project = lived_in(tmp_path)
     page = visit(f"{serve(project)}/#review/suspects")
     row = page.locator(".row", has_text="Wrong type")
