@@ -126,19 +126,11 @@ def told_model(row: Row, current: bool) -> dict[str, Any]:
 
 
 def _training(project: Project, told: dict[str, Any]) -> dict[str, Any] | None:
-    job = jobs.under_way(project)
+    job: Row | dict[str, Any] | None = jobs.under_way(project)
     if job is None:
-        choosing = {
-            "job": 0,
-            "kind": jobs.FIRST,
-            "phase": "",
-            "done": 0,
-            "total": 0,
-            "seconds": 0,
-            "left": None,
-            "waiting": False,
-        }
-        return choosing if told.get("job") == 0 else None
+        if told.get("job") != 0:
+            return None
+        job = {"id": 0, "kind": jobs.FIRST, "began": time.time(), "status": "running"}  # it chooses what to label next
     mine = told if told.get("job") == job["id"] else {}
     return {
         "job": job["id"],

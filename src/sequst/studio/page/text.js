@@ -54,7 +54,7 @@ export function between({ low, high }) {
 
 /** What a training of this kind is called. */
 export const KINDS = /** @type {Record<string, string>} */ ({
-  first: "First look at the text",
+  first: "Choosing the next sentences",
   quick: "Quick training",
   default: "Training on the raw text",
   thorough: "Thorough training on the raw text",
