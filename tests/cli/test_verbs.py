@@ -406,8 +406,10 @@ def test_the_help_of_every_verb_has_an_example_that_it_understands(sequst: Cli) 
     names += [["experiment", name] for name in root.commands["experiment"].commands]
     assert len(names) >= 19
     for name in names:
-        [example] = [line.split() for line in sequst(*name, "--help").stdout.splitlines() if line.startswith("    sequst ")]
-        assert example[1 : 1 + len(name)] == name
-        flags = [word for word in example if word.startswith("--")]
-        verb = example[1:3] if name == ["experiment"] else name  # that of the group is of a verb in it
-        assert all(f"{flag} " in sequst(*verb, "--help").stdout for flag in flags)
+        examples = [line.split() for line in sequst(*name, "--help").stdout.splitlines() if line.startswith("    sequst ")]
+        assert examples
+        for example in examples:
+            assert example[1 : 1 + len(name)] == name
+            flags = [word for word in example if word.startswith("--")]
+            verb = example[1:3] if name == ["experiment"] else name  # that of the group is of a verb in it
+            assert all(f"{flag} " in sequst(*verb, "--help").stdout for flag in flags)

@@ -69,6 +69,14 @@ def test_a_tab_keeps_its_sentence_and_two_never_share_one(project: Project) -> N
     assert desk.people == {"ann", "bob"}
 
 
+def test_who_gives_a_name_keeps_the_sentence(project: Project) -> None:
+    desk = Desk(project)
+    shown = desk.next(desks.ANYBODY, "1")
+    assert desk.next("ann", "1") == shown
+    assert desk.people == {"ann"}
+    assert desk.next("ann", "2") != shown
+
+
 def test_a_sentence_that_nobody_answers_is_free_again(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     desk = Desk(project)
     now = [0.0]

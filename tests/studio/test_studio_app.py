@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 import sequst
 from sequst.corpus.formats.registry import FORMATS
+from sequst.studio import schemas
 from sequst.studio.project import Project
 
 from .conftest import TEXTS, ask, entities, ids
@@ -295,6 +296,26 @@ def test_the_api_is_documented(client: TestClient) -> None:
     } <= paths.keys()  # fmt: skip
     assert all(operation["description"] for each in paths.values() for operation in each.values())
     json.dumps(paths)
+
+
+def test_answers_are_as_documented(client: TestClient, project: Project) -> None:
+    """No key more, no key less, and each of its type."""
+    numbers = ids(project)
+    project.label(numbers[TEXTS[1]], "bob", [("place", 0, 1)])
+    project.label(numbers[TEXTS[1]], "ann", [])
+    schemas.SentenceAnswer.model_validate(client.get("/api/next").json())
+    labels = client.post(f"/api/sentences/{numbers[TEXTS[0]]}/labels", json=entities(("person", 0, 1)))
+    schemas.SavedAnswer.model_validate(labels.json())
+    schemas.UndoneAnswer.model_validate(client.post("/api/undo", json={}).json())
+    schemas.JobAnswer.model_validate(client.post("/api/train", json={"effort": "quick"}).json())
+    schemas.StateAnswer.model_validate(client.get("/api/state").json())
+    schemas.SentencesAnswer.model_validate(client.get("/api/sentences?status=all").json())
+    schemas.TypesAnswer.model_validate(client.get("/api/types").json())
+    schemas.TypesAnswer.model_validate(client.post("/api/types", json={"op": "add", "name": "work"}).json())
+    headers = {"content-type": "application/octet-stream"}
+    schemas.AddedAnswer.model_validate(client.put("/api/text?name=x.txt", content=b"one more", headers=headers).json())
+    documented = client.get("/openapi.json").json()["components"]["schemas"]
+    assert {"SentenceAnswer", "StateAnswer", "TypesAnswer"} <= documented.keys()
 
 
 def test_training_is_asked_for_once(client: TestClient) -> None:

@@ -15,6 +15,7 @@ from sequst.evaluation.spans import score_spans
 from sequst.inputs import read_json
 from sequst.studio import jobs, tasks
 from sequst.studio.project import Project, sentence_of
+from sequst.studio.schemas import StateAnswer
 from sequst.studio.worker import Told
 from sequst.training.configure import load_settings
 
@@ -85,6 +86,12 @@ def test_judging_sentences_are_not_learnt(trained: Project) -> None:
     facts = read_json(trained.folder / "models/0001/sequst.json")
     assert facts["labeled_sentences"] == 30
     assert facts["dev_set"].startswith("10 sentences marked for judging")
+
+
+def test_the_state_with_models_is_as_documented(trained: Project) -> None:
+    state = StateAnswer.model_validate(ask(trained).get("/api/state").json())
+    assert state.model is not None
+    assert len(state.curve) >= 2
 
 
 def test_a_model_is_compared_with_another(trained: Project) -> None:

@@ -111,8 +111,8 @@ def test_an_encoder_that_cannot_be_loaded_is_told_at_once(project: Project, star
     project.change_settings({"encoder": str(gone)}, "")
     shutil.rmtree(gone)
     state = start(project.folder).wait_until(lambda state: state["problem"] is not None)
-    assert "cannot load the encoder" in state["problem"]
-    assert "Name `minilm`" in state["problem"]
+    assert state["problem"].startswith("The next sentences come at random: the encoder")
+    assert "there is no such folder; name one" in state["problem"]
     assert project.raw(1)
 
 

@@ -24,15 +24,26 @@ from sequst.service.schemas import errors
 from sequst.service.server import Site
 from sequst.service.service import Hosted, Limits, Service
 from sequst.studio import exports, jobs, review
-from sequst.studio.desk import NOTHING, Desk, Given
+from sequst.studio.desk import ANYBODY, NOTHING, Desk, Given
 from sequst.studio.project import Missing, Project
-from sequst.studio.schemas import ExportRequest, FineRequest, LabelsRequest, TypesRequest
+from sequst.studio.schemas import (
+    AddedAnswer,
+    ExportRequest,
+    FineRequest,
+    JobAnswer,
+    LabelsRequest,
+    SavedAnswer,
+    SentenceAnswer,
+    SentencesAnswer,
+    StateAnswer,
+    TypesAnswer,
+    TypesRequest,
+    UndoneAnswer,
+)
 from sequst.studio.state import state_of, told_sentence, told_types
 from sequst.studio.supervisor import Supervisor
 
 T = TypeVar("T")
-ANYBODY = "annotator"
-"""The name of a person who gives none."""
 _EVERY = 0.2
 """Seconds between two states that are sent to a page."""
 _PAGE = Path(str(resources.files("sequst.studio"))) / "page"
@@ -154,7 +165,7 @@ def build_studio(project: Project, tokens: Tokens) -> Site:
 def _add_labelling(app: FastAPI, studio: Studio) -> None:
     project, desk = studio.project, studio.desk
 
-    @app.get("/api/next", tags=["label"], responses=errors())
+    @app.get("/api/next", response_model=SentenceAnswer, tags=["label"], responses=errors())
     async def next_(x_annotator: Who = ANYBODY, x_tab: Tab = "") -> Response:
         """The sentence to label next: `{"id", "text", "words", "suggestions", "why", "judging"}` and more. Asked again before
         it is labelled or skipped, it is the same. `id` is null when nothing is left."""
@@ -165,7 +176,7 @@ def _add_labelling(app: FastAPI, studio: Studio) -> None:
 
         return as_response(await asyncio.to_thread(work))
 
-    @app.post("/api/sentences/{id}/labels", tags=["label"], responses=errors(404, 422))
+    @app.post("/api/sentences/{id}/labels", response_model=SavedAnswer, tags=["label"], responses=errors(404, 422))
     async def label(id: Id, asked: LabelsRequest, request: Request, x_annotator: Who = ANYBODY) -> Response:
         """Accept `{"entities": [{"type", "start", "end"}]}` as the labels of a sentence; the end of words is exclusive."""
         require_json(request)
@@ -175,7 +186,7 @@ def _add_labelling(app: FastAPI, studio: Studio) -> None:
         studio.done()
         return as_response({"saved": True, "labeled": (await asyncio.to_thread(project.counts))["labeled"]})
 
-    @app.post("/api/sentences/{id}/skip", tags=["label"], responses=errors(404))
+    @app.post("/api/sentences/{id}/skip", response_model=SavedAnswer, tags=["label"], responses=errors(404))
     async def skip(id: Id, request: Request, x_annotator: Who = ANYBODY) -> Response:
         """Label the sentence never."""
         require_json(request)
@@ -184,7 +195,7 @@ def _add_labelling(app: FastAPI, studio: Studio) -> None:
         studio.done()
         return as_response({"saved": True})
 
-    @app.post("/api/sentences/{id}/fine", tags=["review"], responses=errors(404))
+    @app.post("/api/sentences/{id}/fine", response_model=SavedAnswer, tags=["review"], responses=errors(404))
     async def fine(id: Id, asked: FineRequest, request: Request, x_annotator: Who = ANYBODY) -> Response:
         """The label that looks wrong is right."""
         require_json(request)
@@ -192,7 +203,7 @@ def _add_labelling(app: FastAPI, studio: Studio) -> None:
         studio.changed()
         return as_response({"saved": True})
 
-    @app.post("/api/undo", tags=["label"], responses=errors())
+    @app.post("/api/undo", response_model=UndoneAnswer, tags=["label"], responses=errors())
     async def undo(request: Request, x_annotator: Who = ANYBODY, x_tab: Tab = "") -> Response:
         """Take back your last labels or skip; the sentence is yours again."""
         require_json(request)
@@ -214,7 +225,7 @@ def _add_labelling(app: FastAPI, studio: Studio) -> None:
 
 
 def _add_state(app: FastAPI, studio: Studio) -> None:
-    @app.get("/api/state", tags=["state"], responses=errors())
+    @app.get("/api/state", response_model=StateAnswer, tags=["state"], responses=errors())
     async def state() -> Response:
         """Counts, types, the model, what is being trained, the F1 to expect with its interval, the curve."""
         studio.changed_silently()
@@ -227,7 +238,7 @@ def _add_state(app: FastAPI, studio: Studio) -> None:
         """The state, now and after every change, as server-sent events."""
         return StreamingResponse(studio.states(), headers={"cache-control": "no-cache"}, media_type="text/event-stream")
 
-    @app.post("/api/settings", tags=["state"], responses=errors(422))
+    @app.post("/api/settings", response_model=StateAnswer, tags=["state"], responses=errors(422))
     async def settings(request: Request, x_annotator: Who = ANYBODY) -> Response:
         """Change settings: `{"judging_share": 0.2}`."""
         given = await _object(request)
@@ -244,7 +255,7 @@ def _add_models(app: FastAPI, studio: Studio) -> None:
         studio.done()
         return Response(as_json({"job": job}), 202, media_type="application/json")
 
-    @app.post("/api/train", status_code=202, tags=["models"], responses=errors(409))
+    @app.post("/api/train", status_code=202, response_model=JobAnswer, tags=["models"], responses=errors(409))
     async def train(request: Request) -> Response:
         """Train a model: `{"effort": "quick"}`, `default` or `thorough`."""
         given = await _object(request)
@@ -277,7 +288,7 @@ def _add_models(app: FastAPI, studio: Studio) -> None:
         """The report of a training, a page."""
         return FileResponse(exports.report(project, id), media_type="text/html", headers=_REPORT_HEADERS)
 
-    @app.post("/api/models/{id}/export", status_code=202, tags=["models"], responses=errors(404, 422))
+    @app.post("/api/models/{id}/export", status_code=202, response_model=JobAnswer, tags=["models"], responses=errors(404, 422))
     async def export(id: Id, given: ExportRequest, request: Request) -> Response:
         """Write the model to the folder `exports` of the project, as `folder`, `onnx` or `spacy`."""
         require_json(request)
@@ -296,7 +307,7 @@ def _add_models(app: FastAPI, studio: Studio) -> None:
         file = await asyncio.to_thread(exports.labels, project, format, only)
         return FileResponse(file, filename=file.name)
 
-    @app.post("/api/suspects", status_code=202, tags=["review"], responses=errors(409))
+    @app.post("/api/suspects", status_code=202, response_model=JobAnswer, tags=["review"], responses=errors(409))
     async def look(request: Request) -> Response:
         """Look for labels that look wrong. Takes minutes: five models are trained."""
         require_json(request)
@@ -306,7 +317,7 @@ def _add_models(app: FastAPI, studio: Studio) -> None:
 def _add_review(app: FastAPI, studio: Studio) -> None:
     project = studio.project
 
-    @app.get("/api/sentences", tags=["review"], responses=errors(422))
+    @app.get("/api/sentences", response_model=SentencesAnswer, tags=["review"], responses=errors(422))
     async def sentences(
         status: str = "labeled", type: str = "", q: str = "", before_type: str = "",
         offset: Annotated[int, Query(ge=0, lt=2**31)] = 0, limit: Annotated[int, Query(ge=1, le=200)] = 50,
@@ -333,12 +344,12 @@ def _add_review(app: FastAPI, studio: Studio) -> None:
 def _add_types(app: FastAPI, studio: Studio) -> None:
     project = studio.project
 
-    @app.get("/api/types", tags=["types"], responses=errors())
+    @app.get("/api/types", response_model=TypesAnswer, tags=["types"], responses=errors())
     async def types() -> Response:
         """The entity types with their keys."""
         return as_response({"types": await asyncio.to_thread(told_types, project)})
 
-    @app.post("/api/types", tags=["types"], responses=errors(422))
+    @app.post("/api/types", response_model=TypesAnswer, tags=["types"], responses=errors(422))
     async def change(asked: TypesRequest, request: Request, x_annotator: Who = ANYBODY) -> Response:
         """Add, rename, merge or delete a type, or change its key; with `dry_run` only tell what that changes."""
         require_json(request)
@@ -359,12 +370,12 @@ def _add_types(app: FastAPI, studio: Studio) -> None:
 def _add_files(app: FastAPI, studio: Studio) -> None:
     bytes_ = {"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": {"type": "string"}}}}}
 
-    @app.put("/api/text", tags=["files"], responses=errors(422), openapi_extra=bytes_)
+    @app.put("/api/text", response_model=AddedAnswer, tags=["files"], responses=errors(422), openapi_extra=bytes_)
     async def text(request: Request, name: str = "text.txt") -> Response:
         """Add sentences from a file in any format that sequst reads."""
         return await taken(request, name, False)
 
-    @app.put("/api/labeled", tags=["files"], responses=errors(422), openapi_extra=bytes_)
+    @app.put("/api/labeled", response_model=AddedAnswer, tags=["files"], responses=errors(422), openapi_extra=bytes_)
     async def labeled(request: Request, name: str = "labeled.jsonl") -> Response:
         """Add labelled sentences from a file in any format that sequst reads."""
         return await taken(request, name, True)

@@ -13,6 +13,8 @@ from sequst.corpus.tags import Span
 from sequst.studio.project import Project, spans_of
 from sequst.studio.types import after
 
+ANYBODY = "annotator"
+"""The name of a person who gives none."""
 LEASE = 600.0
 """Seconds that a sentence is kept for the tab that asked for it."""
 AGREEMENT_EVERY = 3
@@ -40,6 +42,10 @@ class _Lease:
     given: Given
     until: float
 
+    def is_of(self, who: str, tab: str) -> bool:
+        """Whether it is of this tab. Somebody who gives a name keeps the sentence that is shown."""
+        return self.tab == tab and (self.who == who or (tab != "" and self.who == ANYBODY))
+
 
 class Desk:
     """Leases are in memory: after a restart a tab asks again."""
@@ -53,9 +59,9 @@ class Desk:
         """The sentence that the tab holds, or a new one for it; None where nothing is left."""
         with self._lock:
             self._expire()
-            held = next((lease for lease in self._leases.values() if (lease.who, lease.tab) == (who, tab)), None)
+            held = next((lease for lease in self._leases.values() if lease.is_of(who, tab)), None)
             if held is not None and self._is_open(held):
-                held.until = time.monotonic() + LEASE
+                held.who, held.until = who, time.monotonic() + LEASE
                 return held.given
             self._release(who, tab)
             given = self._choose(who)
@@ -88,7 +94,7 @@ class Desk:
         self._leases = {id_: lease for id_, lease in self._leases.items() if lease.until > now}
 
     def _release(self, who: str, tab: str) -> None:
-        self._leases = {id_: lease for id_, lease in self._leases.items() if (lease.who, lease.tab) != (who, tab)}
+        self._leases = {id_: lease for id_, lease in self._leases.items() if not lease.is_of(who, tab)}
 
     def _is_open(self, lease: _Lease) -> bool:
         """Whether the person has not answered it since, say in another tab."""
