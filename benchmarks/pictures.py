@@ -157,7 +157,7 @@ def studio_shown() -> dict[str, Any]:
         told = [point["quick"]["judged"] for point in points]
         shown[SETS[dataset]] = {
             "labels": labels,
-            "usual": [mean(each) for each in usual],
+            "usual": [mean(each) for each in usual if each],
             "studio": [point["quick"]["test"] for point in points],
             "told": [[each["value"], each["low"], each["high"]] for each in told],
         }
@@ -169,7 +169,10 @@ def draw_studio(drawing: Any, data: Any) -> None:
         found = data[name]
         titles = {"studio": "the studio, quick trainings", "usual": "random sentences, usual fine-tuning"}
         for (colour, mark, line), (key, title) in zip(LOOKS, titles.items(), strict=False):
-            panel.plot(found["labels"], found[key], color=colour, marker=mark, linestyle=line, label=title)
+            values = found[key] if key == "studio" else [each[0] for each in found[key]]
+            spread = None if key == "studio" else [each[1] for each in found[key]]
+            places = found["labels"][: len(values)]
+            panel.errorbar(places, values, yerr=spread, color=colour, marker=mark, linestyle=line, capsize=3, label=title)
         value, low, high = zip(*found["told"], strict=True)
         reach = [[v - at for v, at in zip(value, low, strict=True)], [at - v for v, at in zip(value, high, strict=True)]]
         places = [count + 3 for count in found["labels"]]

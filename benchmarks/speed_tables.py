@@ -196,20 +196,26 @@ def label_next() -> str:
 STUDIO = {"conll03": "CoNLL-03", "mit_restaurant": "MIT Restaurant"}
 
 
+def _points(name: str) -> list[Any]:
+    points: list[Any] = measured("studio_robot")[name]["studio"]["points"]
+    return points
+
+
 def studio() -> str:
     """Of the robot: the usual way, the studio, and what the studio told of itself."""
     rows = []
+    efforts = [each for each in ("quick", "default") if all(each in point for name in STUDIO for point in _points(name))]
     for name, title in STUDIO.items():
         found = measured("studio_robot")[name]
         for point in found["studio"]["points"]:
             usual = [run["test"] for run in found["usual"]["points"] if run["labels"] == point["labels"]]
             told = point["quick"]["judged"]
             interval = f"{told['value']:.1f} ({told['low']:.1f} to {told['high']:.1f})"
-            efforts = [f"{point[kind]['test']:.1f}" if kind in point else "" for kind in ("quick", "default")]
-            usual_told = f"{fmean(usual):.1f} ± {stdev(usual):.1f}"
-            rows.append([title, str(point["labels"]), usual_told, *efforts, interval, str(told["sentences"])])
+            reached = [f"{point[kind]['test']:.1f}" for kind in efforts]
+            usual_told = f"{fmean(usual):.1f} ± {stdev(usual):.1f}" if len(usual) > 1 else ""
+            rows.append([title, str(point["labels"]), usual_told, *reached, interval, str(told["sentences"])])
     told_by = ["told by the studio", "from sentences"]
-    return table(["", "labels", "random, usual fine-tuning", "studio, `quick`", "`default`", *told_by], rows)
+    return table(["", "labels", "random, usual fine-tuning", *(f"studio, `{each}`" for each in efforts), *told_by], rows)
 
 
 def studio_keys() -> str:
