@@ -168,6 +168,7 @@ def kills(folder: Path, times: int = 50) -> dict[str, Any]:
         timer.start()
         try:
             while True:
+                time.sleep(rng.uniform(0.0, 0.1))
                 kind = rng.choices(("label", "skip", "undo"), (8, 1, 1))[0]
                 if kind == "undo":
                     undone = studio.ask("POST", "/api/undo", {})
