@@ -25,6 +25,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from studio_process import Studio, ask, memory_of
+
 from sequst.corpus.generated import generate
 from sequst.corpus.sentence import sentence_from_text
 from sequst.corpus.tags import spans
@@ -35,44 +37,14 @@ GOLD = {sentence.words: [span._asdict() for span in spans(sentence.tags or ())] 
 TYPES = sorted({span["type"] for found in GOLD.values() for span in found})
 
 
-class Studio:
-    def __init__(self, folder: Path, port: int = 0) -> None:
-        command = [sys.executable, "-m", "sequst", "studio", str(folder), "--no-browser", "--port", str(port)]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            if "the studio is at " in line:
-                self.address = line.partition(" at ")[2].partition(";")[0]
-                threading.Thread(target=self.process.stderr.read, daemon=True).start()
-                return
-        raise SystemExit(f"the studio did not start: {self.process.wait()}")
-
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
-        data = None if body is None else json.dumps(body).encode()
-        asked = urllib.request.Request(self.address + path, data, {"content-type": "application/json"}, method=method)
-        with urllib.request.urlopen(asked, timeout=30) as answer:
-            return json.load(answer)
-
-    def label(self) -> tuple[int, list[Any], float]:
-        """(sentence, entities, seconds from the label to the next sentence)."""
-        given = self.ask("GET", "/api/next")
-        found = GOLD.get(tuple(given["words"]), [])
-        begun = time.perf_counter()
-        self.ask("POST", f"/api/sentences/{given['id']}/labels", {"entities": found})
-        self.ask("GET", "/api/next")
-        return given["id"], found, time.perf_counter() - begun
-
-    def memory(self) -> float:
-        """MB of the server."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
-        return int(status.partition("VmRSS:")[2].split()[0]) / 1000
-
-    def workers(self) -> list[int]:
-        return [int(each) for each in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()]
-
-    def stop(self, number: int = signal.SIGTERM) -> None:
-        self.process.send_signal(number)
-        self.process.wait(60)
+def label(address: str) -> float:
+    """Label a sentence; seconds from the label to the next one."""
+    given = ask(address, "GET", "/api/next")
+    found = GOLD.get(tuple(given["words"]), [])
+    begun = time.perf_counter()
+    ask(address, "POST", f"/api/sentences/{given['id']}/labels", {"entities": found})
+    ask(address, "GET", "/api/next")
+    return time.perf_counter() - begun
 
 
 def first_label(folder: Path) -> dict[str, Any]:
@@ -85,9 +57,7 @@ def first_label(folder: Path) -> dict[str, Any]:
         with subprocess.Popen(command, stderr=subprocess.DEVNULL, cwd=place) as process:
             while True:
                 try:
-                    studio = object.__new__(Studio)
-                    studio.address = f"http://127.0.0.1:{8300 + run}"
-                    studio.label()
+                    label(f"http://127.0.0.1:{8300 + run}")
                     break
                 except (urllib.error.URLError, ConnectionError):
                     time.sleep(0.02)
@@ -107,7 +77,7 @@ def large(folder: Path, sentences: int = 200_000) -> dict[str, Any]:
     begun = time.perf_counter()
     studio = Studio(folder / "large")
     opened = time.perf_counter() - begun
-    waits = sorted(studio.label()[2] for _ in range(9))
+    waits = sorted(label(studio.address) for _ in range(9))
     begun = time.perf_counter()
     state = studio.ask("GET", "/api/state")
     asked = time.perf_counter() - begun
@@ -130,20 +100,19 @@ def while_training(folder: Path) -> dict[str, Any]:
         project.change_types({"op": "add", "name": name}, "")
     studio = Studio(folder / "training")
     for _ in range(12):
-        studio.label()
+        label(studio.address)
     waits, phases = [], set()
     while len(waits) < 400:
         if len(waits) % 10 == 0:
             training = studio.ask("GET", "/api/state")["training"]
             if training is None:
-                studio.label()
+                label(studio.address)
                 time.sleep(0.25)
                 continue
             phases.add(training["phase"])
-        waits.append(studio.label()[2])
+        waits.append(label(studio.address))
         time.sleep(0.25)
-    worker = Path(f"/proc/{studio.workers()[0]}/status").read_text(encoding="utf-8")
-    memory = {"server_mb": studio.memory(), "worker_mb": int(worker.partition("VmRSS:")[2].split()[0]) / 1000}
+    memory = {"server_mb": studio.memory(), "worker_mb": memory_of(studio.workers()[0])}
     studio.stop()
     waits.sort()
     return {

@@ -11,14 +11,10 @@ It needs Playwright (`pip install playwright`) and Chromium.
 from __future__ import annotations
 
 import argparse
-import json
-import signal
-import subprocess
-import sys
-import time
-import urllib.request
 from pathlib import Path
 from typing import Any
+
+from studio_process import Studio
 
 from sequst.corpus.generated import generate
 from sequst.corpus.tags import spans
@@ -34,42 +30,6 @@ WRONG_EVERY = 12
 """One of so many sentences gets a wrong label, so that there is something to review."""
 
 
-class Studio:
-    """A studio in a process of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        command = [sys.executable, "-m", "sequst", "studio", str(folder), "--demo", "--no-browser", "--port", "0"]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            if "the studio is at " in line:
-                self.address = line.partition(" at ")[2].partition(";")[0]
-                return
-            print(line, end="", flush=True)
-        raise SystemExit("the studio did not start")
-
-    def ask(self, method: str, path: str, body: Any = None, who: str = "Anna", tab: str = "pictures") -> Any:
-        data = None if body is None else json.dumps(body).encode()
-        headers = {"content-type": "application/json", "x-tab": tab, "x-annotator": who}
-        with urllib.request.urlopen(urllib.request.Request(self.address + path, data, headers, method=method)) as answer:
-            return json.load(answer)
-
-    def wait(self) -> Any:
-        """The state when nothing is trained and nothing is due."""
-        while True:
-            state = self.ask("GET", "/api/state")
-            if state["problem"]:
-                raise SystemExit(state["problem"])
-            due = state["next_training"]
-            if state["training"] is None and not (due and due["left"] == 0):
-                return state
-            time.sleep(1)
-
-    def stop(self) -> None:
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(60)
-
-
 def label(studio: Studio) -> None:
     """Label with the gold labels until each person has done theirs."""
     gold = {sentence.words: sentence.tags or () for sentence in generate().pool}
@@ -77,11 +37,11 @@ def label(studio: Studio) -> None:
     types = [each["name"] for each in studio.ask("GET", "/api/types")["types"]]
     for who, wanted in PEOPLE.items():
         for place in range(done.get(who, 0), wanted):
-            given = studio.ask("GET", "/api/next", who=who)
+            given = studio.ask("GET", "/api/next", x_annotator=who, x_tab="pictures")
             entities = [span._asdict() for span in spans(gold[tuple(given["words"])])]
             if entities and place % WRONG_EVERY == 3:
                 entities[0]["type"] = next(name for name in types if name != entities[0]["type"])
-            told = studio.ask("POST", f"/api/sentences/{given['id']}/labels", {"entities": entities}, who)
+            told = studio.ask("POST", f"/api/sentences/{given['id']}/labels", {"entities": entities}, x_annotator=who)
             state = studio.wait()
             print(who, told["labeled"], "F1", state["f1"] and round(state["f1"]["value"], 1), flush=True)
 
@@ -93,7 +53,10 @@ def show_well(studio: Studio) -> str:
         unsure = sum(0.5 < each["confidence"] < 0.8 for each in given["suggestions"])
         return min(unsure, 1), len({each["type"] for each in given["suggestions"]})
 
-    given = {tab: studio.ask("GET", "/api/next", tab=tab) for tab in (f"picture-{number}" for number in range(16))}
+    given = {
+        tab: studio.ask("GET", "/api/next", x_annotator="Anna", x_tab=tab)
+        for tab in (f"picture-{number}" for number in range(16))
+    }
     return max(given, key=lambda tab: worth(given[tab]))
 
 
@@ -119,7 +82,7 @@ def main() -> None:
     parser.add_argument("--browser", default="/usr/bin/chromium")
     args = parser.parse_args()
     with Scratch() as scratch:
-        studio = Studio(args.project or Path(scratch) / "demo")
+        studio = Studio(args.project or Path(scratch) / "demo", "--demo")
         try:
             label(studio)
             if studio.ask("GET", "/api/state")["suspects"] is None:

@@ -17,13 +17,11 @@ import argparse
 import json
 import os
 import random
-import signal
-import subprocess
-import sys
 import time
-import urllib.request
 from pathlib import Path
 from typing import Any
+
+from studio_process import Studio
 
 from sequst.corpus.formats.jsonl import write_jsonl
 from sequst.corpus.sentence import Sentence
@@ -34,47 +32,6 @@ from sequst.files import Scratch, write_json
 from sequst.tagger.tagger import Tagger
 
 Record = dict[str, Any]
-
-
-class Studio:
-    """A studio in a process of its own."""
-
-    def __init__(self, folder: Path, text: Path, types: list[str], encoder: str) -> None:
-        command = [sys.executable, "-m", "sequst", "studio", str(folder), "--no-browser", "--port", "0", "--encoder", encoder]
-        command += ["--text", str(text), "--types", ",".join(types)]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            if "the studio is at " in line:
-                self.address = line.partition(" at ")[2].partition(";")[0]
-                return
-            print(line, end="", flush=True)
-        raise SystemExit("the studio did not start")
-
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
-        data = None if body is None else json.dumps(body).encode()
-        headers = {"content-type": "application/json", "x-tab": "robot"}
-        asked = urllib.request.Request(self.address + path, data, headers, method=method)
-        with urllib.request.urlopen(asked, timeout=120) as answer:
-            return json.load(answer)
-
-    def state(self) -> Any:
-        return self.ask("GET", "/api/state")
-
-    def wait(self) -> Any:
-        """The state when nothing is trained and nothing is due."""
-        while True:
-            state = self.state()
-            if state["problem"]:
-                raise SystemExit(state["problem"])
-            due = state["next_training"]
-            if state["training"] is None and not (due and due["left"] == 0):
-                return state
-            time.sleep(1)
-
-    def stop(self) -> None:
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(60)
 
 
 def keys(gold: list[Span], suggested: list[Span]) -> int:
@@ -108,7 +65,7 @@ def label_with_studio(args: argparse.Namespace, pool: list[Sentence], test: list
     with Scratch() as scratch:
         text, folder = Path(scratch) / "raw.jsonl", Path(scratch) / "project"
         write_jsonl(text, [sentence.without_tags() for sentence in pool])
-        studio = Studio(folder, text, types, args.encoder)
+        studio = Studio(folder, "--encoder", args.encoder, "--text", str(text), "--types", ",".join(types))
         try:
             while points:
                 begun = time.perf_counter()
@@ -142,7 +99,7 @@ def _scored(studio: Studio, folder: Path, labels: int, test: list[Sentence], eff
     record: Record = {"labels": labels}
     for kind in dict.fromkeys(("quick", effort)):
         begun = time.perf_counter()
-        state = studio.state()
+        state = studio.ask("GET", "/api/state")
         if state["model"] is None or state["model"]["labels"] != labels or kind != "quick":
             studio.ask("POST", "/api/train", {"effort": kind})
             state = studio.wait()

@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 from urllib.parse import unquote
 
 from fastapi import FastAPI, Header, Query, Request, Response
@@ -15,7 +15,7 @@ from fastapi import Path as PathParameter
 from fastapi.responses import FileResponse, RedirectResponse, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 
-from sequst.errors import Malformed, UsageError, shorten
+from sequst.errors import UsageError, shorten
 from sequst.files import as_json
 from sequst.service.app import add_predicting, as_response, new_app, require_json
 from sequst.service.guard import COOKIE, LOGIN, Refused, Tokens
@@ -43,7 +43,6 @@ from sequst.studio.schemas import (
 from sequst.studio.state import state_of, told_sentence, told_types
 from sequst.studio.supervisor import Supervisor
 
-T = TypeVar("T")
 _EVERY = 0.2
 """Seconds between two states that are sent to a page."""
 _PAGE = Path(str(resources.files("sequst.studio"))) / "page"
@@ -149,7 +148,6 @@ def build_studio(project: Project, tokens: Tokens) -> Site:
     studio = Studio(project, tokens)
     app = new_app("sequst studio", "Label sentences while a tagger learns from them.")
     app.add_exception_handler(Missing, _missing)
-    app.add_exception_handler(Malformed, _malformed)
     app.add_exception_handler(jobs.AlreadyAsked, _already)
     _add_labelling(app, studio)
     _add_state(app, studio)
@@ -188,7 +186,7 @@ def _add_labelling(app: FastAPI, studio: Studio) -> None:
 
     @app.post("/api/sentences/{id}/skip", response_model=SavedAnswer, tags=["label"], responses=errors(404))
     async def skip(id: Id, request: Request, x_annotator: Who = ANYBODY) -> Response:
-        """Label the sentence never."""
+        """Skip the sentence: it is not given again."""
         require_json(request)
         await asyncio.to_thread(project.skip, id, _name(x_annotator))
         desk.done(id)
@@ -266,7 +264,7 @@ def _add_models(app: FastAPI, studio: Studio) -> None:
 
     @app.post("/api/train/stop", tags=["models"], responses=errors())
     async def stop(request: Request) -> Response:
-        """Stop what runs and waits. Labels are not concerned."""
+        """Stop what runs and waits. All labels stay."""
         require_json(request)
         await asyncio.to_thread(jobs.stop_all, project)
         studio.supervisor.kill()
@@ -445,11 +443,6 @@ async def _object(request: Request) -> dict[str, Any]:
 
 async def _missing(request: Request, error: Exception) -> Response:
     return Response(as_json({"error": str(error)}), 404, media_type="application/json")
-
-
-async def _malformed(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Malformed)
-    return Response(as_json({"error": f"found {error.found}; expected {error.expected}"}), 422, media_type="application/json")
 
 
 async def _already(request: Request, error: Exception) -> Response:

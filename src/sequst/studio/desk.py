@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sequst.corpus.tags import Span
-from sequst.studio.project import Project, spans_of
+from sequst.studio.events import spans_of
+from sequst.studio.project import Project
 from sequst.studio.types import after
 
 ANYBODY = "annotator"

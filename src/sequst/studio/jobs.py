@@ -117,7 +117,7 @@ def under_way(project: Project) -> Row | None:
 
 def problem(project: Project) -> str | None:
     """Why the last training failed, if it did."""
-    rows = _where(project, "kind != 'first' AND status IN ('done', 'failed', 'stopped') ORDER BY id DESC LIMIT 1")
+    rows = _where(project, "status IN ('done', 'failed', 'stopped') ORDER BY id DESC LIMIT 1")
     return rows[0]["told"] if rows and rows[0]["status"] == "failed" else None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,22 @@ from sequst.corpus.tags import Span, spans, tags_of, types_of
 from sequst.errors import Malformed, SequstError, UsageError, nearest, said, shorten
 from sequst.files import as_json, as_path, explained, lock
 from sequst.studio.database import Database
-from sequst.studio.types import Type, after, changed
+from sequst.studio.events import (
+    LABELS,
+    NOT_UNDONE,
+    SKIP,
+    answer,
+    append,
+    change_types,
+    entities_of,
+    entities_of_type,
+    mark,
+    ops_after,
+    recall,
+    spans_of,
+    types_of_project,
+)  # fmt: skip
+from sequst.studio.types import Type, changed
 
 T = TypeVar("T")
 FILE = "studio.db"
@@ -25,7 +39,6 @@ _CHUNK = 2000
 """Sentences that are written at once, so that labels need not wait for a large file."""
 _LONGEST = 2_000
 """Words of a sentence."""
-LABELS, SKIP = "labels", "skip"
 _FLAGS = {"judging": " AND judging", "learning": " AND NOT judging", "differ": " AND differs", "labeled": ""}
 _DRAWS = 2**63 - 1
 """Places in the random order."""
@@ -102,7 +115,7 @@ class Project:
         with self.database.writing() as connection:
             for name, value in given.items():
                 connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, as_json(value)))
-            _append(connection, who, "settings", None, dict(given))
+            append(connection, who, "settings", None, dict(given))
 
     def fact(self, name: str) -> Any:
         row = self.database.reading.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
@@ -123,7 +136,7 @@ class Project:
                     is_new = _insert(connection, sentence)[1]
                     added, known = added + is_new, known + (not is_new)
         with self.database.writing() as connection:
-            _append(connection, "", "text", None, {"file": where, "added": added, "known": known})
+            append(connection, "", "text", None, {"file": where, "added": added, "known": known})
         return added, known
 
     def add_labeled(self, sentences: Iterable[Sentence], where: str) -> tuple[int, int]:
@@ -131,10 +144,10 @@ class Project:
         added = known = 0
         for chunk in _chunks(sentences):
             with self.database.writing() as connection:
-                types = _types(connection)
+                types = types_of_project(connection)
                 for name in types_of([sentence.tags or () for sentence in chunk]):
                     if all(each.name != name for each in types):
-                        types = _change_types(connection, {"op": "add", "name": name}, "")
+                        types = change_types(connection, {"op": "add", "name": name}, "")
                 for sentence in chunk:
                     if sentence.tags is None:
                         raise UsageError(f"{where}: a sentence without tags, {shorten(' '.join(sentence.words))}")
@@ -144,8 +157,8 @@ class Project:
                         known += 1
                         continue
                     if sentence.judging and not before["judging"]:
-                        _mark(connection, id_)
-                    _answer(connection, id_, f"file {where}"[:_NAMES], LABELS, spans(sentence.tags), False)
+                        mark(connection, id_)
+                    answer(connection, id_, f"file {where}"[:_NAMES], LABELS, spans(sentence.tags), False)
                     added += 1
         return added, known
 
@@ -213,12 +226,12 @@ class Project:
     def label(self, id_: int, who: str, entities: Sequence[Any], decides: bool = False) -> None:
         """Accept these entities, [type, start, end] each, as the labels of a sentence."""
         with self.database.writing() as connection:
-            _answer(connection, id_, who, LABELS, self.checked(id_, entities), decides)
+            answer(connection, id_, who, LABELS, self.checked(id_, entities), decides)
 
     def skip(self, id_: int, who: str) -> None:
         self.row(id_)
         with self.database.writing() as connection:
-            _answer(connection, id_, who, SKIP, [], False)
+            answer(connection, id_, who, SKIP, [], False)
 
     def checked(self, id_: int, entities: Sequence[Any]) -> list[Span]:
         """The entities in order. An error if they cannot be the labels of the sentence."""
@@ -240,7 +253,7 @@ class Project:
         """A label that looks wrong is right as it is."""
         self.row(id_)
         with self.database.writing() as connection:
-            _append(connection, who, "fine", id_, {"start": start, "end": end})
+            append(connection, who, "fine", id_, {"start": start, "end": end})
             for row in connection.execute("SELECT place, data FROM suspects WHERE sentence = ?", (id_,)).fetchall():
                 data = json.loads(row["data"])
                 if (data["start"], data["end"]) == (start, end):
@@ -250,16 +263,15 @@ class Project:
         """Take back this person's last labels or skip: (which of them, the sentence, the entities)."""
         with self.database.writing() as connection:
             last = connection.execute(
-                "SELECT id, kind, sentence, data FROM events WHERE who = ? AND kind IN ('labels', 'skip') AND NOT EXISTS ("
-                "SELECT 1 FROM events AS undo WHERE undo.kind = 'undo' AND json_extract(undo.data, '$.event') = events.id)"
+                f"SELECT id, kind, sentence, data FROM events WHERE who = ? AND kind IN ('labels', 'skip') AND {NOT_UNDONE}"
                 " ORDER BY id DESC LIMIT 1",
                 (who,),
             ).fetchone()
             if last is None:
                 return None
-            entities = _entities_of(connection, last)
-            _append(connection, who, "undo", last["sentence"], {"event": last["id"]})
-            _recall(connection, last["sentence"], who)
+            entities = entities_of(connection, last)
+            append(connection, who, "undo", last["sentence"], {"event": last["id"]})
+            recall(connection, last["sentence"], who)
             return last["kind"], last["sentence"], entities
 
     def history(self, id_: int) -> list[dict[str, Any]]:
@@ -283,18 +295,17 @@ class Project:
         rows = self.database.reading.execute(
             "SELECT id, sentence, who, data FROM events WHERE kind = 'labels' AND who NOT LIKE 'file %'"
             " AND json_extract(data, '$.decides') IS NULL AND sentence IN (SELECT sentence FROM answers WHERE kind = 'labels'"
-            " GROUP BY sentence HAVING count(*) > 1) AND NOT EXISTS (SELECT 1 FROM events AS undo WHERE undo.kind = 'undo'"
-            " AND json_extract(undo.data, '$.event') = events.id) ORDER BY id"
+            f" GROUP BY sentence HAVING count(*) > 1) AND {NOT_UNDONE} ORDER BY id"
         ).fetchall()
         found: dict[int, dict[str, list[Span]]] = {}
         for row in rows:
-            found.setdefault(row["sentence"], {}).setdefault(row["who"], _entities_of(self.database.reading, row))
+            found.setdefault(row["sentence"], {}).setdefault(row["who"], entities_of(self.database.reading, row))
         return [(sentence, list(theirs.values())) for sentence, theirs in found.items() if len(theirs) > 1]
 
     # Types
 
     def types(self) -> list[Type]:
-        return _types(self.database.reading)
+        return types_of_project(self.database.reading)
 
     def entities_to_learn(self) -> dict[str, int]:
         """By type, the entities that models learn."""
@@ -327,15 +338,15 @@ class Project:
         """(entities, sentences) that the operation concerns."""
         changed(self.types(), op)
         with self.database.writing() as connection:
-            concerned = _entities_of_type(connection, op["name"]) if op["op"] in ("rename", "merge", "delete") else []
+            concerned = entities_of_type(connection, op["name"]) if op["op"] in ("rename", "merge", "delete") else []
             if not dry_run:
-                _change_types(connection, op, who)
+                change_types(connection, op, who)
             count = sum(each.type == op["name"] for _, found in concerned for each in found)
             return count, len(concerned)
 
     def since(self, event: int) -> list[dict[str, Any]]:
         """The operations on types after an event, for what was predicted before them."""
-        return _ops_after(self.database.reading, event)
+        return ops_after(self.database.reading, event)
 
     # Choosing
 
@@ -352,7 +363,7 @@ class Project:
                 ).fetchone()
                 if row is not None:
                     if index == "raw_by_draw":
-                        _mark(connection, row["id"])
+                        mark(connection, row["id"])
                     return int(row["id"])
         return None
 
@@ -382,23 +393,6 @@ class Project:
         names = ("labeled", "skipped", "judging", "differences")
         return {"sentences": total, "raw": total - row[0], **dict(zip(names, row[1:], strict=True))}
 
-    def rebuilt(self) -> dict[str, Any]:
-        """What the events come to when they are all played again: to be compared with what the tables say."""
-        events = self.database.reading.execute("SELECT * FROM events ORDER BY id").fetchall()
-        undone = {json.loads(each["data"])["event"] for each in events if each["kind"] == "undo"}
-        answers: dict[tuple[int, str], list[Any]] = {}
-        types: list[Type] = []
-        for each in events:
-            data = json.loads(each["data"])
-            if each["kind"] == "types":
-                types = changed(types, data)
-                for answer in answers.values():
-                    answer[1] = after(answer[1], [data])
-            elif each["kind"] in (LABELS, SKIP) and each["id"] not in undone:
-                found = [Span(*entity) for entity in data.get("entities", ())]
-                answers[each["sentence"], each["who"]] = [each["kind"], found]
-        return {"types": types, "answers": {place: tuple(answer) for place, answer in answers.items()}}
-
 
 class Missing(SequstError):
     """Something that is not there."""
@@ -419,10 +413,6 @@ def tagged_sentence(row: Row, as_given: bool = False) -> Sentence:
     id_ = json.loads(row["name"]) if as_given and row["name"] is not None else row["id"]
     tags = tags_of(spans_of(row["entities"]), len(sentence))
     return replace(sentence, tags=tags, id=id_, judging=bool(row["judging"]))
-
-
-def spans_of(entities: str | None) -> list[Span]:
-    return [Span(*each) for each in json.loads(entities or "[]")]
 
 
 def _require_encoder(name: str) -> None:
@@ -478,109 +468,3 @@ def _insert(connection: Connection, sentence: Sentence) -> tuple[int, bool]:
         "INSERT INTO sentences (text, words, name, key, draw) VALUES (?, ?, ?, ?, ?)", (text, words, name, key, draw)
     )
     return int(added.lastrowid or 0), True
-
-
-def _append(connection: Connection, who: str, kind: str, sentence: int | None, data: dict[str, Any]) -> int:
-    added = connection.execute(
-        "INSERT INTO events (at, who, kind, sentence, data) VALUES (?, ?, ?, ?, ?)",
-        (time.time(), who, kind, sentence, as_json(data)),
-    )
-    return int(added.lastrowid or 0)
-
-
-def _mark(connection: Connection, sentence: int) -> None:
-    """Draw the sentence for judging."""
-    _append(connection, "", "judging", sentence, {})
-    connection.execute("UPDATE sentences SET judging = 1 WHERE id = ?", (sentence,))
-
-
-def _answer(connection: Connection, sentence: int, who: str, kind: str, entities: Sequence[Span], decides: bool) -> None:
-    """Append it, unless the person has said just this."""
-    given = as_json(list(entities))
-    before = connection.execute("SELECT * FROM answers WHERE sentence = ? AND who = ?", (sentence, who)).fetchone()
-    if before is not None and (before["kind"], before["entities"]) == (kind, given) and before["decides"] >= decides:
-        return
-    event = _append(connection, who, kind, sentence, {"entities": list(entities)} | ({"decides": True} if decides else {}))
-    connection.execute(
-        "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (sentence, who, event, time.time(), kind, given, decides),
-    )
-    _settle(connection, sentence)
-
-
-def _recall(connection: Connection, sentence: int, who: str) -> None:
-    """Make the person's last answer that was not undone the one that counts."""
-    connection.execute("DELETE FROM answers WHERE sentence = ? AND who = ?", (sentence, who))
-    row = connection.execute(
-        "SELECT * FROM events WHERE sentence = ? AND who = ? AND kind IN ('labels', 'skip') AND NOT EXISTS (SELECT 1 FROM"
-        " events AS undo WHERE undo.kind = 'undo' AND json_extract(undo.data, '$.event') = events.id) ORDER BY id DESC LIMIT 1",
-        (sentence, who),
-    ).fetchone()
-    if row is not None:
-        decides = bool(json.loads(row["data"]).get("decides"))
-        entities = as_json(_entities_of(connection, row))
-        connection.execute(
-            "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (sentence, who, row["id"], row["at"], row["kind"], entities, decides),
-        )
-    _settle(connection, sentence)
-
-
-def _settle(connection: Connection, sentence: int) -> None:
-    """Say at the sentence what its answers come to: the last labels count. They differ unless somebody has decided since."""
-    answers = connection.execute("SELECT * FROM answers WHERE sentence = ? ORDER BY event", (sentence,)).fetchall()
-    labels = [each for each in answers if each["kind"] == LABELS]
-    last = labels[-1] if labels else answers[-1] if answers else None
-    if last is None:
-        given: tuple[Any, ...] = ("raw", None, None, None, None, 0)
-    else:
-        differs = len({each["entities"] for each in labels}) > 1 and not last["decides"]
-        entities = last["entities"] if labels else None
-        given = (last["kind"], entities, last["who"], last["at"], last["event"], differs)
-    connection.execute(
-        "UPDATE sentences SET status = ?, entities = ?, who = ?, at = ?, event = ?, differs = ? WHERE id = ?",
-        (*given, sentence),
-    )
-
-
-def _types(connection: Connection) -> list[Type]:
-    return [Type(*row) for row in connection.execute("SELECT name, key, color FROM types ORDER BY place")]
-
-
-def _change_types(connection: Connection, op: dict[str, Any], who: str) -> list[Type]:
-    types = changed(_types(connection), op)
-    event = _append(connection, who, "types", None, op)
-    connection.execute("DELETE FROM types")
-    for place, each in enumerate(types):
-        connection.execute("INSERT INTO types VALUES (?, ?, ?, ?)", (*each, place))
-    if op["op"] in ("rename", "merge", "delete"):
-        for sentence, _ in _entities_of_type(connection, op["name"]):
-            for row in connection.execute("SELECT who, entities FROM answers WHERE sentence = ?", (sentence,)).fetchall():
-                entities = as_json(after(spans_of(row["entities"]), [op]))
-                connection.execute(
-                    "UPDATE answers SET entities = ? WHERE sentence = ? AND who = ?", (entities, sentence, row["who"])
-                )
-            _settle(connection, sentence)
-    assert event
-    return types
-
-
-def _entities_of_type(connection: Connection, name: str) -> list[tuple[int, list[Span]]]:
-    """(sentence, its entities) of every sentence that somebody has labelled with the type."""
-    rows = connection.execute(
-        "SELECT DISTINCT answers.sentence, sentences.entities FROM answers JOIN sentences ON sentences.id = answers.sentence,"
-        " json_each(answers.entities) WHERE json_extract(json_each.value, '$[0]') = ?",
-        (name,),
-    ).fetchall()
-    return [(row["sentence"], spans_of(row["entities"])) for row in rows]
-
-
-def _ops_after(connection: Connection, event: int) -> list[dict[str, Any]]:
-    rows = connection.execute("SELECT data FROM events WHERE kind = 'types' AND id > ? ORDER BY id", (event,))
-    return [json.loads(row["data"]) for row in rows]
-
-
-def _entities_of(connection: Connection, event: Row) -> list[Span]:
-    """The entities of an event as they are called now."""
-    given = [Span(*each) for each in json.loads(event["data"]).get("entities", ())]
-    return after(given, _ops_after(connection, event["id"]))

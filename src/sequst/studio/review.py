@@ -10,7 +10,8 @@ from sequst.annotation.judged import compare
 from sequst.corpus.tags import Span, tags_of
 from sequst.evaluation.spans import SpanScores, score_spans
 from sequst.studio.desk import labels_of, renamed
-from sequst.studio.project import Missing, Project, sentence_of, spans_of
+from sequst.studio.events import spans_of
+from sequst.studio.project import Missing, Project, sentence_of
 from sequst.studio.state import told_sentence
 from sequst.studio.types import after
 

@@ -12,7 +12,8 @@ from sequst.annotation.curve import TooFew, outlook
 from sequst.corpus.tags import tags_of
 from sequst.studio import jobs
 from sequst.studio.desk import Given, labels_of
-from sequst.studio.project import SKIP, Project, sentence_of
+from sequst.studio.events import SKIP
+from sequst.studio.project import Project, sentence_of
 from sequst.version import __version__
 
 WANTED = 10

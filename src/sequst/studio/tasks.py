@@ -23,7 +23,7 @@ from sequst.evaluation.spans import score_spans
 from sequst.files import as_json, atomic_folder, write_json
 from sequst.inputs import read_json
 from sequst.studio import jobs
-from sequst.studio.exports import EXPORTS, REPORT, WORK, model_folder
+from sequst.studio.exports import EXPORTS, REPORT, WORK, model_folder, require_model
 from sequst.studio.project import Project
 from sequst.studio.types import after
 from sequst.studio.worker import Told
@@ -90,7 +90,7 @@ def _settings(project: Project, effort: str) -> Settings:
 def _keep(
     project: Project, job: jobs.Job, result: Result, judged: Sequence[Sentence], event: int, labels: int, seconds: float
 ) -> None:
-    """Move the model to its place, score it on the judging sentences, and write both down."""
+    """Copy the model to its place, score it on the judging sentences, and write both down."""
     rows = project.database.reading.execute("SELECT coalesce(max(id), 0) + 1 FROM models").fetchone()
     number = int(rows[0])
     folder = model_folder(project, number)
@@ -134,7 +134,7 @@ def judge(tagger: Tagger, judged: Sequence[Sentence]) -> list[Prediction]:
 
 
 def _clear(project: Project) -> None:
-    """Drop the weights of old quick models that nobody has exported."""
+    """Drop the weights of old quick models; an export of one stays."""
     rows = project.database.reading.execute("SELECT id FROM models WHERE kind = 'quick' ORDER BY id DESC").fetchall()
     for row in rows[KEPT:]:
         folder = model_folder(project, row["id"])
@@ -227,9 +227,8 @@ def _suspects(project: Project, job: jobs.Job, progress: Told) -> None:
 
 def _export(project: Project, job: jobs.Job, progress: Told) -> None:
     number, kind = job.data["model"], job.data["as"]
+    require_model(project, number)
     source = model_folder(project, number)
-    if not (source / "config.json").is_file():
-        raise SequstError(f"the weights of model {number} were removed to save room; export a newer one")
     target = project.folder / EXPORTS / f"{number:04d}-{kind}"
     target.parent.mkdir(exist_ok=True)
     progress.begin(f"export to {kind}", 0)

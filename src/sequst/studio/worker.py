@@ -81,9 +81,8 @@ def work(folder: str | Path) -> None:
     with contextlib.suppress(OSError):  # Linux on a desktop weighs sessions, and this process has one of its own
         Path("/proc/self/autogroup").write_text(str(NICE), encoding="ascii")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    os.environ.setdefault(
-        "OMP_NUM_THREADS", str(max(1, cores - 1))
-    )  # torch, which is not imported yet, waits for its slowest thread
+    # torch is not imported yet; with a thread on every core it would wait for the one whose core the browser has
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores - 1)))
     project = Project(folder)
     _clear_up(project)
     while True:
