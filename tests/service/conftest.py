@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import subprocess
-import sys
-import threading
-import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.heard import Heard
 
 from sequst import Client
 from sequst.corpus.sentence import Sentence
@@ -170,40 +167,17 @@ def model(tiny_encoder: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_model(tiny_encoder, tmp_path_factory.mktemp("served") / "model", ("person", "place"), 3)
 
 
-class Process:
-    """A server, its client, and what it says."""
+class Process(Heard):
+    """A server and its client."""
 
     def __init__(self, *arguments: object, token: str | None = None) -> None:
-        command = [sys.executable, "-m", "sequst", "serve", *map(str, arguments), "--port", "0"]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        self.said: list[str] = []
-        threading.Thread(target=self._listen, daemon=True).start()
+        super().__init__("serve", *map(str, arguments), "--port", "0")
         address = self.wait_for("serving ").partition(" at ")[2].partition(";")[0]
         self.port = int(address.rpartition(":")[2])
         self.client = Client(address, token, retries=0)
 
-    def _listen(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.said.append(line)
-
-    def wait_for(self, words: str) -> str:
-        """The line of its messages that has these words."""
-        for _ in range(1200):
-            if found := [line for line in list(self.said) if words in line]:
-                return found[-1]
-            if self.process.poll() is not None:
-                time.sleep(0.1)
-                break
-            time.sleep(0.05)
-        raise AssertionError(f"no {words!r} in {''.join(self.said)}")
-
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=30)
-
-    def stop(self) -> int:
-        self.process.terminate()
-        return self.process.wait(30)
 
 
 @pytest.fixture

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -19,6 +16,7 @@ from sequst.service.app import guarded
 from sequst.service.guard import Tokens
 from sequst.studio.app import build_studio
 from sequst.studio.project import Project
+from tests.heard import Heard
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -62,31 +60,13 @@ def ask(project: Project, token_file: Path | None = None) -> TestClient:
     return TestClient(guarded(site.app, site.hosted, hosts, site.large, site.is_page), base_url="http://127.0.0.1:8080")
 
 
-class Process:
-    """A studio, and what it says."""
+class Process(Heard):
+    """A studio."""
 
     def __init__(self, folder: Path, *arguments: str, port: int = 0) -> None:
-        command = [sys.executable, "-m", "sequst", "studio", str(folder), "--no-browser", "--port", str(port), *arguments]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        self.said: list[str] = []
-        threading.Thread(target=self._listen, daemon=True).start()
+        super().__init__("studio", str(folder), "--no-browser", "--port", str(port), *arguments)
         self.address = self.wait_for("the studio is at ").partition(" at ")[2].partition(";")[0]
         self.http = httpx.Client(base_url=self.address, timeout=30)
-
-    def _listen(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.said.append(line)
-
-    def wait_for(self, words: str) -> str:
-        for _ in range(1200):
-            if found := [line for line in list(self.said) if words in line]:
-                return found[-1]
-            if self.process.poll() is not None:
-                time.sleep(0.1)
-                break
-            time.sleep(0.05)
-        raise AssertionError(f"no {words!r} in {''.join(self.said)}")
 
     def state(self) -> Any:
         return self.http.get("/api/state").json()
@@ -107,10 +87,6 @@ class Process:
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
-
-    def stop(self) -> int:
-        self.process.terminate()
-        return self.process.wait(30)
 
 
 Start = Callable[..., Process]
